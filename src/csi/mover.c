@@ -141,23 +141,38 @@ ask(struct call *call, const Skycap__V1__AskMoveRequest *request, Skycap__V1__As
 
 /* ---- a lost node ---- */
 
+static void
+fill_copy(const struct move_copy *copy, Skycap__V1__FindCopyReply *reply)
+{
+    reply->snapshot = copy->snapshot->handle;
+    reply->handle = copy->snapshot->source_handle;
+    reply->taken_ns = copy->snapshot->created_ns;
+    reply->owner = (char *)copy->owner;
+    reply->is_lost = copy->is_lost;
+    reply->epoch = copy->snapshot->epoch;
+    reply->is_before_recovery = copy->is_before_recovery;
+    reply->is_deleted = copy->is_deleted;
+}
+
 static struct error *
 find_copy(struct call *call, const Skycap__V1__FindCopyRequest *request,
           Skycap__V1__FindCopyReply *reply)
 {
-    struct move_copy copy;
+    struct arena *arena = call_arena(call);
+    struct move_copies copies;
     struct error *error = checks_name("volume", request->volume);
     if (!error)
-        error = move_find_copy(controller_engine(call), request->volume, call_arena(call), &copy);
+        error = move_find_copies(controller_engine(call), request->volume, arena, &copies);
     if (error)
         return error;
-    reply->snapshot = copy.snapshot->handle;
-    reply->handle = copy.snapshot->source_handle;
-    reply->taken_ns = copy.snapshot->created_ns;
-    reply->owner = (char *)copy.owner;
-    reply->is_lost = copy.is_lost;
-    reply->epoch = copy.snapshot->epoch;
-    reply->is_before_recovery = copy.is_before_recovery;
+    fill_copy(&copies.items[0], reply);
+    reply->more = arena_alloc(arena, copies.count * sizeof *reply->more);
+    for (size_t i = 1; i < copies.count; i++) {
+        Skycap__V1__FindCopyReply *one = arena_alloc(arena, sizeof *one);
+        skycap__v1__find_copy_reply__init(one);
+        fill_copy(&copies.items[i], one);
+        reply->more[reply->n_more++] = one;
+    }
     return NULL;
 }
 

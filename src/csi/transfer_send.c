@@ -35,9 +35,12 @@ struct sending {
     struct data data;
     struct data base; /* if has_base: only the difference from it */
     bool has_base;
-    bool is_moving; /* a volume, as long as it is MOVING */
+    bool is_moving; /* a volume, as long as it is MOVING at this epoch to a node */
+    uint64_t epoch;
     struct stream_position from;
 };
+
+#define LOOK_MS 1000 /* how often it is seen that a volume is not MOVING any more */
 
 /* ---- which snapshot ---- */
 
@@ -234,17 +237,19 @@ release_locks(struct locks *locks)
     name_lock_release(&locks->base);
 }
 
-/* A volume that is MOVING is as good as a snapshot. */
+/* A volume that is MOVING is as good as a snapshot, until it is to be deleted. */
 static bool
-is_moving(struct engine *engine, const char *handle, struct data *out)
+is_moving(struct engine *engine, const char *handle, struct data *out, uint64_t *epoch)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct row row;
     struct error *error AUTO(error_cleanup) = rows_get(engine, &volume_rows, handle, &arena, &row);
-    if (error || ((volume_record *)row.record)->state != VOLUME_STATE(MOVING))
+    const volume_record *volume = error ? NULL : (const volume_record *)row.record;
+    if (!volume || volume->state != VOLUME_STATE(MOVING) || move_rows_is_deletion(volume))
         return false;
-    *out = volume_data((volume_record *)row.record);
+    *out = volume_data(volume);
+    *epoch = volume->epoch;
     return true;
 }
 
@@ -270,7 +275,7 @@ prepare(struct call *call, const Skycap__V1__FetchRequest *request, struct locks
     struct error *error = transfer_check_handle("snapshot", request->snapshot);
     if (!error)
         error = read_position(request->from, &out->from);
-    if (!error && is_moving(engine, request->snapshot, &out->data)) {
+    if (!error && is_moving(engine, request->snapshot, &out->data, &out->epoch)) {
         out->is_moving = true;
         error = check_target(call, engine, request->snapshot);
         return error ? error
@@ -292,16 +297,50 @@ prepare(struct call *call, const Skycap__V1__FetchRequest *request, struct locks
     return error ? error : transfer_find_base(engine, base, snapshot, &out->base);
 }
 
+/* ---- as long as the volume is moving ---- */
+
+struct watch {
+    struct outlet *outlet;
+    const struct sending *sending;
+    const char *handle;
+    uint64_t looked_ms;
+};
+
+/* The move may have been given up, and the volume changed since (rule 3), or deleted. */
+static struct error *
+check_moving(struct watch *watch)
+{
+    const struct sending *sending = watch->sending;
+    struct data data;
+    uint64_t epoch;
+    watch->looked_ms = clock_now_ms();
+    if (!sending->is_moving || (is_moving(sending->engine, watch->handle, &data, &epoch) &&
+                                epoch == sending->epoch))
+        return NULL;
+    return error_new(CODE_NOT_FOUND, "the volume is not moving any more");
+}
+
+/* Whoever deletes the volume waits for the end of the stream. */
+static struct error *
+write_watched(void *context, const uint8_t *bytes, size_t size)
+{
+    struct watch *watch = context;
+    struct error *error = NULL;
+    if (clock_now_ms() - watch->looked_ms >= LOOK_MS)
+        error = check_moving(watch);
+    return error ? error : outlet_write(watch->outlet, bytes, size);
+}
+
 static struct error *
 send_all(struct outlet *outlet, struct sending *sending, const char *handle)
 {
     struct stream_position end;
+    struct watch watch = {outlet, sending, handle, clock_now_ms()};
     struct error *error = send_expected(outlet, sending);
     if (!error)
-        error = send_data(sending, &(struct stream_sink){outlet_write, outlet}, &end);
-    /* The move may have been given up, and the volume changed since: rule 3. */
-    if (!error && sending->is_moving && !is_moving(sending->engine, handle, &sending->data))
-        error = error_new(CODE_NOT_FOUND, "the volume is not moving any more");
+        error = send_data(sending, &(struct stream_sink){write_watched, &watch}, &end);
+    if (!error)
+        error = check_moving(&watch);
     return error ? error : send_end(outlet, &end);
 }
 

@@ -66,6 +66,10 @@ MUST_CHECK struct error *move_decide_held(struct engine *engine, struct held_vol
 MUST_CHECK struct error *move_leave_held(struct engine *engine, struct held_volume *held,
                                          const struct owner *owner, struct arena *arena);
 
+/* ABORTED: a copy of it is in progress, also after the wait. Gone already is success. */
+MUST_CHECK struct error *move_remove_data(struct engine *engine, const volume_record *volume,
+                                          unsigned wait_ms);
+
 /* ---- deleting: move_delete.c ---- */
 
 /*
@@ -115,19 +119,24 @@ MUST_CHECK struct error *move_resume_all(struct engine *engine);
 
 /* ---- a lost node: move_recover.c ---- */
 
-/* The newest snapshot on this node of a volume that is another node's. In the arena. */
+/* The newest snapshot on this node of a volume. In the arena. */
 struct move_copy {
     snapshot_record *snapshot;
-    const char *owner;       /* the node that has the volume */
+    const char *owner;       /* the node that has the volume; "": nobody has it */
     bool is_lost;            /* that node */
+    bool is_deleted;         /* the volume, as far as the snapshot and the registry can tell */
     bool is_before_recovery; /* it has what was written before the volume was recovered last */
 };
+struct move_copies {
+    struct move_copy *items; /* those of volumes whose nodes are lost first */
+    size_t count;
+};
 /*
- * `volume`: its handle, or its name. If its node is lost, the snapshot is kept for a day.
- * NOT_FOUND: this node has no snapshot of it.
+ * `volume`: a handle, or a name, which several volumes may have: one copy of each. Snapshots of
+ * those whose nodes are lost are kept for a day. NOT_FOUND: this node has none.
  */
-MUST_CHECK struct error *move_find_copy(struct engine *engine, const char *volume,
-                                        struct arena *arena, struct move_copy *out);
+MUST_CHECK struct error *move_find_copies(struct engine *engine, const char *volume,
+                                          struct arena *arena, struct move_copies *out);
 
 /*
  * Makes the snapshot the volume, if the node that has the volume is lost: FAILED_PRECONDITION

@@ -25,16 +25,24 @@ move_find_cluster(struct engine *engine, const struct move_cluster **out)
 
 /* ---- acting ---- */
 
+struct error *
+move_remove_data(struct engine *engine, const volume_record *volume, unsigned wait_ms)
+{
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
+    struct data data = volume_data(volume);
+    struct error *error = data_lock_wait(engine, &volume_rows, volume->handle, wait_ms, &lock);
+    return error ? error : backend_remove(engine->backend, &data);
+}
+
 /* A copy of it may be in progress. What cannot be removed now, the next start removes. */
 static void
 drop_data(struct engine *engine, const volume_record *volume)
 {
-    struct name_lock *lock AUTO(name_lock_release) = NULL;
-    struct data data = volume_data(volume);
     struct error *error AUTO(error_cleanup) =
-        data_lock_wait(engine, &volume_rows, volume->handle, DATA_LOCK_WAIT_MS, &lock);
-    if (!error)
-        rows_drop_data(engine, &data);
+        move_remove_data(engine, volume, DATA_LOCK_WAIT_MS);
+    if (error)
+        log_warn(engine->log, "data of a volume that is not here any more cannot be removed yet",
+                 LOG_TEXT("handle", volume->handle), LOG_TEXT("error", error->message));
 }
 
 static struct error *
@@ -84,6 +92,7 @@ move_leave_held(struct engine *engine, struct held_volume *held, const struct ow
     return NULL;
 }
 
+/* What cannot be removed now, move_upkeep.c removes. */
 static struct error *
 become_gone(struct engine *engine, struct held_volume *held, struct arena *arena)
 {

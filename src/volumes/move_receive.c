@@ -180,6 +180,26 @@ is_running(struct engine *engine, const volume_record *volume, struct arena *are
     return !error && operation->state == OPERATION_STATE(RUNNING);
 }
 
+/*
+ * It may have been published elsewhere since the move began, and then this one may wait for ever. A
+ * source that does not answer says nothing: the move waits for it.
+ */
+static struct error *
+check_still_wanted(struct engine *engine, const struct move_order *order,
+                   const volume_record *volume, struct arena *arena)
+{
+    const struct move_cluster *cluster;
+    const char *source = volume->move->node_id;
+    struct move_offer offer;
+    if (!order->for_publish || volume->state != VOLUME_STATE(RECEIVING))
+        return NULL;
+    struct error *error AUTO(error_cleanup) = move_find_cluster(engine, &cluster);
+    if (!error)
+        error = cluster->describe(cluster->context, source, move_keys_print(engine, volume, arena),
+                                  arena, &offer);
+    return error ? NULL : check_offer(engine, &offer, source, true, arena);
+}
+
 /* `*operation` is NULL if the volume is here. */
 static struct error *
 find_or_start(struct engine *engine, const struct move_order *order, struct arena *arena,
@@ -197,7 +217,7 @@ find_or_start(struct engine *engine, const struct move_order *order, struct aren
     if ((*found)->state == VOLUME_STATE(RECEIVING) || (*found)->state == VOLUME_STATE(INCOMING)) {
         *operation = (*found)->move->operation;
         if (is_running(engine, *found, arena) || (*found)->state == VOLUME_STATE(INCOMING))
-            return NULL;
+            return check_still_wanted(engine, order, *found, arena);
         return start(engine, order, *found, arena, operation);
     }
     return volume_check_ready(*found);

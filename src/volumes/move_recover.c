@@ -56,69 +56,155 @@ is_newer(const snapshot_record *a, const snapshot_record *b)
     return a->epoch != b->epoch ? a->epoch > b->epoch : a->created_ns > b->created_ns;
 }
 
-/* `*out` is NULL if there is none; otherwise it has its volume. */
+/* The newest snapshot of each volume. */
+struct finding {
+    const char *volume;
+    const volume_record *left;
+    snapshot_record **items;
+    size_t count;
+    size_t room;
+};
+
+static void
+add(struct finding *finding, snapshot_record *snapshot, struct arena *arena)
+{
+    if (finding->count == finding->room) {
+        size_t room = finding->room ? 2 * finding->room : 8;
+        snapshot_record **items = arena_alloc(arena, room * sizeof *items);
+        if (finding->count)
+            memcpy(items, finding->items, finding->count * sizeof *items);
+        finding->items = items;
+        finding->room = room;
+    }
+    finding->items[finding->count++] = snapshot;
+}
+
+static void
+take(struct finding *finding, snapshot_record *snapshot, struct arena *arena)
+{
+    if (!is_of(snapshot, finding->volume, finding->left))
+        return;
+    for (size_t i = 0; i < finding->count; i++) {
+        snapshot_record **item = &finding->items[i];
+        if (strcmp((*item)->source_handle, snapshot->source_handle) != 0)
+            continue;
+        if (is_newer(snapshot, *item))
+            *item = snapshot;
+        return;
+    }
+    add(finding, snapshot, arena);
+}
+
+/* Each has its volume then. */
 static struct error *
-find_newest(struct engine *engine, const char *volume, struct arena *arena, snapshot_record **out)
+find_newest(struct engine *engine, const char *volume, struct arena *arena, struct finding *out)
 {
     const char *after = "";
     struct row_page page = {.has_more = true};
     volume_record *left;
     struct error *error = find_left(engine, volume, arena, &left);
-    *out = NULL;
+    *out = (struct finding){.volume = volume, .left = left};
     while (!error && page.has_more) {
         error = rows_list(engine, &snapshot_rows, after, PAGE, arena, &page);
         for (size_t i = 0; !error && i < page.count; i++) {
             snapshot_record *snapshot = (snapshot_record *)page.rows[i].record;
             after = snapshot->handle;
-            if (is_of(snapshot, volume, left) && (!*out || is_newer(snapshot, *out)))
-                *out = snapshot;
+            take(out, snapshot, arena);
         }
     }
-    if (!error && *out && !(*out)->volume)
-        (*out)->volume = left;
+    for (size_t i = 0; !error && i < out->count; i++)
+        if (!out->items[i]->volume)
+            out->items[i]->volume = left;
     return error;
 }
 
-/* Of the volume that a snapshot is of. */
-static struct error *
-find_owner(struct engine *engine, const struct move_cluster *cluster,
-           const snapshot_record *snapshot, struct arena *arena, struct owner *row,
-           const char **node_id)
+/*
+ * A volume with a later epoch than 0 has a row in the registry until it is deleted, and all members
+ * know that (rule 12). Copies on a node that was not a member then are left.
+ */
+static bool
+was_deleted(const snapshot_record *snapshot, const struct owner *row)
 {
-    const char *handle = snapshot->source_handle;
+    return row->epoch ? !row->node_id[0] : snapshot->epoch > 0;
+}
+
+/* Of the volume that a snapshot is of. NOT_FOUND: it was deleted. */
+static struct error *
+find_owner(const struct move_cluster *cluster, const snapshot_record *snapshot,
+           struct arena *arena, struct owner *row, const char **node_id)
+{
     const char *key = move_keys_of_snapshot(snapshot, arena);
     struct error *error = cluster->owners->read(cluster->owners->context, key, row);
     if (error)
         return error;
+    if (was_deleted(snapshot, row))
+        return error_new(CODE_NOT_FOUND, "the volume \"%s\" was deleted; restore its snapshots",
+                         snapshot->source_handle);
     if (!row->epoch)
         return cluster->find_home(cluster->context, key, arena, node_id);
     *node_id = arena_string(arena, row->node_id);
-    if (!row->node_id[0])
-        return error_new(CODE_NOT_FOUND, "the volume \"%s\" is deleted", handle);
-    if (strcmp(row->node_id, engine->node_id) == 0)
-        return error_new(CODE_FAILED_PRECONDITION, "the volume \"%s\" is on this node", handle);
     return NULL;
 }
 
+static struct error *
+describe_copy(struct engine *engine, const struct move_cluster *cluster, snapshot_record *snapshot,
+              struct arena *arena, struct move_copy *out)
+{
+    struct owner row;
+    *out = (struct move_copy){.snapshot = snapshot, .owner = ""};
+    struct error *error = find_owner(cluster, snapshot, arena, &row, &out->owner);
+    if (error && error->code == CODE_NOT_FOUND) {
+        error_free(error);
+        out->is_deleted = true;
+        return NULL;
+    }
+    if (error)
+        return error;
+    out->is_lost = cluster->is_lost(cluster->context, out->owner);
+    out->is_before_recovery = snapshot->epoch < row.recovered_epoch;
+    return out->is_lost ? bases_offer(engine, snapshot->handle) : NULL;
+}
+
+static void
+put_lost_first(struct move_copies *copies)
+{
+    for (size_t i = 0, lost = 0; i < copies->count; i++) {
+        struct move_copy copy = copies->items[i];
+        if (!copy.is_lost)
+            continue;
+        copies->items[i] = copies->items[lost];
+        copies->items[lost++] = copy;
+    }
+}
+
+/* A volume of which the node is not known is left out if there is another. */
 struct error *
-move_find_copy(struct engine *engine, const char *volume, struct arena *arena,
-               struct move_copy *out)
+move_find_copies(struct engine *engine, const char *volume, struct arena *arena,
+                 struct move_copies *out)
 {
     const struct move_cluster *cluster;
-    struct owner row;
-    struct error *error = find_newest(engine, volume, arena, &out->snapshot);
-    if (!error && !out->snapshot)
+    struct finding finding;
+    struct error *first AUTO(error_cleanup) = NULL;
+    *out = (struct move_copies){0};
+    struct error *error = find_newest(engine, volume, arena, &finding);
+    if (!error && !finding.count)
         error = error_new(CODE_NOT_FOUND, "node \"%s\" has no snapshot of the volume \"%s\"",
                           engine->node_id, volume);
     if (!error)
         error = move_find_cluster(engine, &cluster);
-    if (!error)
-        error = find_owner(engine, cluster, out->snapshot, arena, &row, &out->owner);
     if (error)
         return error;
-    out->is_lost = cluster->is_lost(cluster->context, out->owner);
-    out->is_before_recovery = out->snapshot->epoch < row.recovered_epoch;
-    return out->is_lost ? bases_offer(engine, out->snapshot->handle) : NULL;
+    out->items = arena_alloc(arena, finding.count * sizeof *out->items);
+    for (size_t i = 0; i < finding.count; i++) {
+        error = describe_copy(engine, cluster, finding.items[i], arena, &out->items[out->count]);
+        if (!error)
+            out->count++;
+        else if (!first)
+            first = STEAL(error);
+        error_free(error);
+    }
+    put_lost_first(out);
+    return out->count ? NULL : STEAL(first);
 }
 
 /* ---- recovering ---- */
@@ -245,7 +331,10 @@ move_recover(struct engine *engine, const char *handle)
     if (!error)
         error = move_find_cluster(engine, &cluster);
     if (!error)
-        error = find_owner(engine, cluster, snapshot, &arena, &row, &lost);
+        error = find_owner(cluster, snapshot, &arena, &row, &lost);
+    if (!error && strcmp(lost, engine->node_id) == 0)
+        error = error_new(CODE_FAILED_PRECONDITION, "the volume \"%s\" is on this node",
+                          snapshot->source_handle);
     if (!error && !cluster->is_lost(cluster->context, lost))
         error = error_new(CODE_FAILED_PRECONDITION,
                           "node \"%s\", which has the volume, is not lost: move the volume instead",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread that completes moves and deletions which nobody else completes: after a crash, or when
- * the other node is lost. It also announces this node's rows to the registry (rules 8 and 9).
+ * the other node is lost. Another one announces this node's rows to the registry (rules 8 and 9),
+ * and compares them with it (rule 13); it never waits for other nodes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/memory.h"
 #include "volumes/data_lock.h"
 #include "volumes/move.h"
+#include "volumes/move_gone.h"
 #include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/move_silence.h"
@@ -18,18 +20,18 @@
 #define LOOK_MS 1000
 #define RENEW_MS 10000
 #define KEEP_MS 10000 /* after which what could not be kept as a snapshot is tried again */
-/* Longer than any write to the registry may take, with its retries. */
-#define LATE_WRITES_NS (INT64_C(120) * 1000000000)
 
 struct move_upkeep {
     struct engine *engine;
     struct ticker *ticker;
-    uint64_t renewed_ms; /* 0: never */
-    uint64_t failed_ms;  /* to keep a volume that another node has recovered; 0: never */
-    bool is_complete;    /* the last comparison with the registry */
+    struct ticker *renewer; /* owns what follows, to `changes` */
+    uint64_t renewed_ms;    /* 0: never */
+    bool is_complete;       /* the last comparison with the registry */
     char changes[OWNER_CHANGES_SIZE]; /* of the registry, before the last one that was complete */
-    bool keeps;                       /* in this round, volumes that others have recovered */
-    struct move_silence silence;      /* of targets */
+    uint64_t failed_ms; /* to keep a volume that another node has recovered; 0: never */
+    bool keeps;         /* in this round, volumes that others have recovered */
+    struct move_silence silence; /* of targets */
+    struct move_gone gone;
 };
 
 /* ---- deciding ---- */
@@ -110,54 +112,6 @@ complete_target(struct engine *engine, const struct move_cluster *cluster,
     return error;
 }
 
-/* ---- volumes that are GONE: rule 12 ---- */
-
-/* UNAVAILABLE: a member cannot be asked. */
-static struct error *
-ask_members(struct engine *engine, const struct move_cluster *cluster, const volume_record *volume,
-            struct arena *arena, bool *is_clean)
-{
-    const char *key = move_keys_print(engine, volume, arena);
-    const char *const *ids;
-    size_t count;
-    struct error *error = cluster->owners->members(cluster->owners->context, arena, &ids, &count);
-    *is_clean = true;
-    for (size_t i = 0; !error && i < count; i++) {
-        struct move_answer answer;
-        if (strcmp(ids[i], engine->node_id) == 0)
-            continue;
-        error = cluster->ask(cluster->context, ids[i], key, true, &answer);
-        *is_clean = *is_clean && !error && !answer.has_row;
-    }
-    return error;
-}
-
-/*
- * When all members have nothing, waits for late writes to the registry, and asks them again. Nobody
- * else changes a row that is GONE. Its name may be another volume's by now.
- */
-static struct error *
-forget(struct engine *engine, const struct move_cluster *cluster, struct row *row,
-       struct arena *arena)
-{
-    bool is_clean;
-    volume_record *volume = (volume_record *)row->record;
-    int64_t now = clock_unix_ns();
-    bool is_waiting = volume->move->begun_ns != 0;
-    if (is_waiting && now - volume->move->begun_ns < LATE_WRITES_NS)
-        return NULL;
-    struct error *error = ask_members(engine, cluster, volume, arena, &is_clean);
-    if (error || !is_clean)
-        return error_forgive(error, CODE_UNAVAILABLE);
-    if (!is_waiting) {
-        volume->move->begun_ns = now;
-        return rows_update(engine, &volume_rows, row->record, &row->revision);
-    }
-    error =
-        cluster->owners->forget(cluster->owners->context, move_keys_print(engine, volume, arena));
-    return error ? error : move_rows_delete(engine, volume, arena);
-}
-
 /* ---- volumes that are SUPERSEDED: rule 13 ---- */
 
 static struct error *
@@ -185,7 +139,7 @@ complete(struct move_upkeep *upkeep, const struct move_cluster *cluster, struct 
     case VOLUME_STATE(INCOMING):
         return complete_target(engine, cluster, volume, arena);
     case VOLUME_STATE(GONE):
-        return forget(engine, cluster, row, arena);
+        return move_gone_look_at(&upkeep->gone, engine, cluster, row, arena);
     case VOLUME_STATE(SUPERSEDED):
         return keep(upkeep, volume->handle);
     default:
@@ -215,8 +169,10 @@ look_at(void *context, const char *handle)
 /* ---- the thread ---- */
 
 static void
-renew(struct move_upkeep *upkeep, const struct move_cluster *cluster)
+renew(void *context)
 {
+    struct move_upkeep *upkeep = context;
+    const struct move_cluster *cluster = atomic_load(&upkeep->engine->moves);
     bool was_away = !move_is_reconciled(upkeep->engine);
     if (!was_away && upkeep->renewed_ms && clock_now_ms() - upkeep->renewed_ms < RENEW_MS)
         return;
@@ -240,9 +196,10 @@ static void
 look(void *context)
 {
     struct move_upkeep *upkeep = context;
-    renew(upkeep, atomic_load(&upkeep->engine->moves));
     upkeep->keeps = !upkeep->failed_ms || clock_now_ms() - upkeep->failed_ms >= KEEP_MS;
+    move_gone_begin_round(&upkeep->gone);
     error_free(move_rows_walk(upkeep->engine, look_at, upkeep)); /* again soon */
+    move_gone_end_round(&upkeep->gone);
     move_silence_end_round(&upkeep->silence);
 }
 
@@ -252,6 +209,7 @@ move_upkeep_start(struct engine *engine, struct move_upkeep **out)
     struct move_upkeep *upkeep = memory_zeroed(sizeof *upkeep);
     upkeep->engine = engine;
     *out = upkeep;
+    upkeep->renewer = ticker_start(renew, upkeep, LOOK_MS);
     upkeep->ticker = ticker_start(look, upkeep, LOOK_MS);
 }
 
@@ -261,6 +219,7 @@ move_upkeep_stop(struct move_upkeep *upkeep)
     if (!upkeep)
         return;
     ticker_stop(upkeep->ticker);
+    ticker_stop(upkeep->renewer);
     move_silence_clear(&upkeep->silence);
     free(upkeep);
 }

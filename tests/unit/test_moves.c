@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves between two nodes whose calls the test makes fail: see move_pair.h. */
 #include "move_pair.h"
+#include "volumes/data_lock.h"
 
 static void
 a_move_brings_the_data(void)
@@ -90,11 +91,187 @@ a_move_that_has_begun_waits_for_no_other_operation(void)
     pair_close_both(&pair);
 }
 
+static struct error *
+publish(struct site *site, const char *handle, uint64_t wait_ms)
+{
+    struct move_result result;
+    struct move_order order = {.handle = handle, .for_publish = true};
+    return move_receive(site->bench.engine, &order, wait_ms, &result);
+}
+
+/* ABORTED would say that it comes. */
+static void
+a_publish_during_a_move_says_that_the_volume_is_in_use(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct text_pair follow = {"mobility", "follow"};
+    struct text_map parameters = {&follow, 1, 1};
+    volume_record *volume = create(&from->bench, "data");
+    must(volume_modify(from->bench.engine, volume->handle, &parameters));
+    must(volume_attach(from->bench.engine, volume->handle, from->id, false, &from->bench.mount, 0));
+    CHECK_NUMBER(take_code(site_receive(to, volume->handle, 100)), CODE_ABORTED);
+    CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(RECEIVING));
+    CHECK_NUMBER(take_code(publish(to, volume->handle, 100)), CODE_FAILED_PRECONDITION);
+    pair.faults.is_cut = true;
+    CHECK_NUMBER(take_code(publish(to, volume->handle, 100)), CODE_ABORTED);
+    pair.faults.is_cut = false;
+    must(volume_detach(from->bench.engine, volume->handle, from->id));
+    must(publish(to, volume->handle, PATIENCE_MS));
+    CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(READY));
+    pair_close_both(&pair);
+}
+
+/* ---- deleting ---- */
+
+static bool
+has_data(struct site *site, const volume_record *volume)
+{
+    struct data data = volume_data(volume);
+    char path[4096];
+    return take_code(backend_path(site->bench.backend, &data, path, sizeof path)) == CODE_OK;
+}
+
+/* A stream that hangs has the data for longer than the deletion waits. */
+static void
+data_that_was_in_use_when_it_was_deleted_is_removed_later(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct name_lock *lock = NULL;
+    volume_record *begun, *volume = create(&from->bench, "data");
+    must(move_begin(from->bench.engine, volume->handle, to->id, &from->bench.arena, &begun));
+    must(data_lock_shared(from->bench.engine, &volume_rows, volume->handle, &lock));
+    must(volume_delete(from->bench.engine, volume->handle));
+    CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(GONE));
+    CHECK(has_data(from, volume));
+    site_look_after(from);
+    name_lock_release(&lock);
+    for (unsigned waited_ms = 0; waited_ms < PATIENCE_MS && has_data(from, volume); waited_ms += 10)
+        usleep(10000);
+    CHECK(!has_data(from, volume));
+    pair_close_both(&pair);
+}
+
+/* Nothing can end as long as a member is lost, so nobody is asked. The rows are announced. */
+static void
+deleted_volumes_wait_quietly_for_a_lost_member(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    for (unsigned i = 0; i < 5; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "data-%u", i);
+        volume_record *volume = create(&from->bench, name);
+        must(site_receive(to, volume->handle, PATIENCE_MS));
+        must(volume_delete(to->bench.engine, volume->handle));
+        CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(GONE));
+    }
+    unsigned reads = pair.member_reads, asks = pair.asks;
+    pair.faults.is_lost[0] = true;
+    site_look_after(to);
+    for (unsigned waited_ms = 0; waited_ms < PATIENCE_MS && pair.member_reads == reads;
+         waited_ms += 10)
+        usleep(10000);
+    sleep(3); /* three rounds */
+    CHECK(pair.member_reads - reads <= 2); /* one of them for the comparison with the registry */
+    CHECK_NUMBER(pair.asks - asks, 0);
+    CHECK(pair.renewals > 0);
+    pair_close_both(&pair);
+}
+
+/* ---- recovering ---- */
+
+/* As a copy that was asked for: it tells what its volume is. */
+static snapshot_record *
+make_copy(struct site *site, const volume_record *volume, const char *name)
+{
+    snapshot_record *snapshot;
+    struct row row;
+    struct text_map none = {0};
+    must(snapshot_create(site->bench.engine, name, volume->handle, &none, PATIENCE_MS,
+                         &site->bench.arena, &snapshot));
+    must(rows_get(site->bench.engine, &snapshot_rows, snapshot->handle, &site->bench.arena, &row));
+    snapshot = (snapshot_record *)row.record;
+    snapshot->volume = (volume_record *)site_row(site, volume->handle);
+    must(rows_update(site->bench.engine, &snapshot_rows, row.record, &row.revision));
+    return snapshot;
+}
+
+/* After rule 12 neither the registry nor a member has a row of it. */
+static void
+a_deleted_volume_is_not_recovered(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct move_answer answer;
+    struct move_copies copies;
+    volume_record *volume = create(&from->bench, "data");
+    must(site_receive(to, volume->handle, PATIENCE_MS));
+    snapshot_record *snapshot = make_copy(to, volume, "monday");
+    must(site_receive(from, volume->handle, PATIENCE_MS));
+    must(volume_delete(from->bench.engine, volume->handle));
+    must(move_ask(to->bench.engine, volume->handle, true, &answer));
+    must(pair_forget(from, volume->handle));
+    pair.faults.is_lost[0] = true;
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &copies));
+    CHECK_NUMBER(copies.count, 1);
+    CHECK(copies.items[0].is_deleted);
+    CHECK_NUMBER(take_code(move_recover(to->bench.engine, snapshot->handle)), CODE_NOT_FOUND);
+    CHECK_NUMBER(site_state(to, volume->handle), -1);
+    pair_close_both(&pair);
+}
+
+/* Names are those of one node. An epoch of another volume does not make a snapshot newer. */
+static void
+volumes_of_one_name_are_told_apart(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct move_copies copies;
+    volume_record *moved = create(&from->bench, "data");
+    must(site_receive(to, moved->handle, PATIENCE_MS));
+    must(site_receive(from, moved->handle, PATIENCE_MS));
+    must(site_receive(to, moved->handle, PATIENCE_MS));
+    snapshot_record *of_moved = make_copy(to, moved, "monday");
+    must(site_receive(from, moved->handle, PATIENCE_MS));
+
+    /* The other one has this name on a third node. */
+    volume_record *other = create(&to->bench, "other");
+    snapshot_record *of_other = make_copy(to, other, "tuesday");
+    struct row row;
+    must(rows_get(to->bench.engine, &snapshot_rows, of_other->handle, &to->bench.arena, &row));
+    ((snapshot_record *)row.record)->volume->name = "data";
+    must(rows_update(to->bench.engine, &snapshot_rows, row.record, &row.revision));
+
+    pair.faults.is_lost[0] = true;
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &copies));
+    CHECK_NUMBER(copies.count, 2);
+    CHECK_TEXT(copies.items[0].snapshot->handle, of_moved->handle);
+    CHECK(copies.items[0].is_lost);
+    CHECK_TEXT(copies.items[1].snapshot->handle, of_other->handle);
+    CHECK(!copies.items[1].is_lost);
+    must(move_find_copies(to->bench.engine, other->handle, &to->bench.arena, &copies));
+    CHECK_NUMBER(copies.count, 1);
+    CHECK_TEXT(copies.items[0].snapshot->handle, of_other->handle);
+    pair_close_both(&pair);
+}
+
 int
 main(void)
 {
     a_move_brings_the_data();
     a_move_whose_source_is_full_is_given_up();
     a_move_that_has_begun_waits_for_no_other_operation();
+    a_publish_during_a_move_says_that_the_volume_is_in_use();
+    data_that_was_in_use_when_it_was_deleted_is_removed_later();
+    deleted_volumes_wait_quietly_for_a_lost_member();
+    a_deleted_volume_is_not_recovered();
+    volumes_of_one_name_are_told_apart();
     return check_report("moves");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The router: recovering a volume whose node is lost. All nodes are asked for their newest snapshot
- * of it; the node with the newest one of all takes the volume over.
+ * of it; the node with the newest one of all takes the volume over. Volumes on several nodes, and
+ * of several connections, may have the same name: then its id must be given.
  */
 #include <string.h>
 
@@ -57,6 +58,20 @@ make_questions(const struct connection_set *set, const char *name, const char *v
     return count;
 }
 
+/* ---- what the nodes have ---- */
+
+/* The newest snapshot of a volume. */
+struct copy {
+    struct connection *connection;
+    const Skycap__V1__FindCopyReply *reply;
+    bool is_deleted; /* the volume, as any node knows */
+};
+
+struct copies {
+    struct copy *items;
+    size_t count;
+};
+
 /*
  * Clocks of nodes may differ. But in one epoch a volume is on one node, which takes all snapshots
  * of it.
@@ -67,29 +82,129 @@ is_newer(const Skycap__V1__FindCopyReply *a, const Skycap__V1__FindCopyReply *b)
     return a->epoch != b->epoch ? a->epoch > b->epoch : a->taken_ns > b->taken_ns;
 }
 
-/* Nodes that do not answer have no copy that could be used. NULL: nobody has one. */
-static struct question *
-ask_all(struct call *call, const struct connection_set *set, const char *name, const char *volume)
+static bool
+is_same_volume(const struct copy *a, const struct copy *b)
+{
+    return strcmp(a->connection->spec->name, b->connection->spec->name) == 0 &&
+           strcmp(a->reply->handle, b->reply->handle) == 0;
+}
+
+static void
+take(struct copies *copies, struct connection *connection, const Skycap__V1__FindCopyReply *reply)
+{
+    struct copy copy = {connection, reply, reply->is_deleted};
+    struct copy *known = copies->items;
+    while (known < copies->items + copies->count && !is_same_volume(known, &copy))
+        known++;
+    if (known == copies->items + copies->count) {
+        *known = copy;
+        copies->count++;
+        return;
+    }
+    copy.is_deleted = copy.is_deleted || known->is_deleted;
+    if (!is_newer(reply, known->reply))
+        copy = (struct copy){known->connection, known->reply, copy.is_deleted};
+    *known = copy;
+}
+
+static void
+take_all(const struct question *questions, size_t count, struct arena *arena, struct copies *out)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most += questions[i].reply ? 1 + questions[i].reply->n_more : 0;
+    *out = (struct copies){arena_alloc(arena, most * sizeof *out->items), 0};
+    for (size_t i = 0; i < count; i++) {
+        const Skycap__V1__FindCopyReply *reply = questions[i].reply;
+        if (reply)
+            take(out, questions[i].connection, reply);
+        for (size_t j = 0; reply && j < reply->n_more; j++)
+            take(out, questions[i].connection, reply->more[j]);
+    }
+}
+
+/* Nodes that do not answer have no copy that could be used. */
+static void
+ask_all(struct call *call, const struct connection_set *set, const char *name, const char *volume,
+        struct copies *out)
 {
     struct arena *arena = call_arena(call);
     size_t most = set->count + set->elsewhere_count;
-    struct question *questions = arena_alloc(arena, most * sizeof *questions), *best = NULL;
+    struct question *questions = arena_alloc(arena, most * sizeof *questions);
     struct parallel_call *calls = arena_alloc(arena, most * sizeof *calls);
     size_t count = make_questions(set, name, volume, questions);
     for (size_t i = 0; i < count; i++)
         calls[i] = (struct parallel_call){ask, &questions[i], NULL};
     uint64_t share_ns = parallel_calls_share_ns(call, 2);
     parallel_calls_run(call, calls, count, share_ns < ASK_NS ? share_ns : ASK_NS);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         error_free(calls[i].error);
-        if (questions[i].reply && (!best || is_newer(questions[i].reply, best->reply)))
-            best = &questions[i];
-    }
-    return best;
+    take_all(questions, count, arena, out);
+}
+
+/* ---- which volume ---- */
+
+static bool
+can_be_recovered(const struct copy *copy)
+{
+    return copy->reply->is_lost && !copy->is_deleted;
+}
+
+static const char *
+id_of(const struct copy *copy, struct arena *arena)
+{
+    return arena_print(arena, "v:%s/%s", copy->connection->spec->name, copy->reply->handle);
 }
 
 static struct error *
-recover_at(struct call *call, const struct question *best)
+refuse_several(const struct copies *copies, const char *volume, struct arena *arena)
+{
+    const char *list = "";
+    for (size_t i = 0; i < copies->count; i++)
+        if (can_be_recovered(&copies->items[i]))
+            list = arena_print(arena, "%s%s%s on node \"%s\"", list, list[0] ? ", " : "",
+                               id_of(&copies->items[i], arena), copies->items[i].reply->owner);
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "several volumes of lost nodes are called \"%s\": give the id of one in place "
+                     "of the name: %s",
+                     volume, list);
+}
+
+static struct error *
+refuse(const struct copies *copies, const char *volume)
+{
+    for (size_t i = 0; i < copies->count; i++)
+        if (!copies->items[i].is_deleted)
+            return error_new(
+                CODE_FAILED_PRECONDITION,
+                "node \"%s\", which has the volume, is not lost: move the volume instead",
+                copies->items[i].reply->owner);
+    if (copies->count)
+        return error_new(CODE_NOT_FOUND,
+                         "the volume \"%s\" was deleted; restore a snapshot of it instead", volume);
+    return error_new(CODE_NOT_FOUND, "no node that answers has a snapshot of the volume \"%s\"",
+                     volume);
+}
+
+static struct error *
+choose(const struct copies *copies, const char *volume, struct arena *arena,
+       const struct copy **out)
+{
+    *out = NULL;
+    for (size_t i = 0; i < copies->count; i++) {
+        if (!can_be_recovered(&copies->items[i]))
+            continue;
+        if (*out)
+            return refuse_several(copies, volume, arena);
+        *out = &copies->items[i];
+    }
+    return *out ? NULL : refuse(copies, volume);
+}
+
+/* ---- recovering ---- */
+
+static struct error *
+recover_at(struct call *call, const struct copy *best)
 {
     const struct driver_ops *driver = best->connection->spec->driver;
     Skycap__V1__RecoverCopyRequest request = SKYCAP__V1__RECOVER_COPY_REQUEST__INIT;
@@ -103,11 +218,10 @@ recover_at(struct call *call, const struct question *best)
 }
 
 static void
-fill(const struct question *best, struct arena *arena, Skycap__V1__RecoverVolumeReply *reply)
+fill(const struct copy *best, struct arena *arena, Skycap__V1__RecoverVolumeReply *reply)
 {
     struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(best->connection->driver);
-    reply->volume_id =
-        arena_print(arena, "v:%s/%s", best->connection->spec->name, best->reply->handle);
+    reply->volume_id = (char *)id_of(best, arena);
     reply->node_id = arena_string(arena, facts->node_id ? facts->node_id : "");
     reply->lost_node_id = best->reply->owner;
     reply->taken_ns = best->reply->taken_ns;
@@ -127,15 +241,13 @@ router_recover_volume(struct call *call, const Skycap__V1__RecoverVolumeRequest 
     if (error)
         return error;
     bool is_id = global_id_parse(ID_VOLUME, request->volume, &parts);
-    const struct question *best =
-        ask_all(call, set, is_id ? parts.connection : NULL, is_id ? parts.handle : request->volume);
-    if (!best)
-        return error_new(CODE_NOT_FOUND, "no node that answers has a snapshot of the volume \"%s\"",
-                         request->volume);
-    if (!best->reply->is_lost)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "node \"%s\", which has the volume, is not lost: move the volume instead",
-                         best->reply->owner);
+    struct copies copies;
+    const struct copy *best;
+    ask_all(call, set, is_id ? parts.connection : NULL, is_id ? parts.handle : request->volume,
+            &copies);
+    error = choose(&copies, request->volume, call_arena(call), &best);
+    if (error)
+        return error;
     fill(best, call_arena(call), reply);
     return request->dry_run ? NULL : recover_at(call, best);
 }
