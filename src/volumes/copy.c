@@ -15,7 +15,7 @@
 #include "volumes/held.h"
 #include "volumes/import.h"
 #include "volumes/mount_rows.h"
-#include "volumes/pull.h"
+#include "volumes/pull_any.h"
 #include "volumes/remote_data.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
@@ -280,7 +280,8 @@ pull(struct copy *copy, const struct data *to, const struct progress *progress)
 {
     struct data_settings settings = settings_of(copy);
     settings.note = rows_note(copy->record, &copy->arena);
-    const volume_record *record = (const volume_record *)copy->record;
+    volume_record *record = (volume_record *)copy->record;
+    const char *node_id;
     struct text_map parameters =
         message_map_read(record->parameters, record->n_parameters, &copy->arena);
     struct pull_request request = {.node_id = record->remote_node,
@@ -292,7 +293,8 @@ pull(struct copy *copy, const struct data *to, const struct progress *progress)
                                    .bytes_per_second = spec_transfer_rate(&parameters),
                                    .arrived = keep_base,
                                    .context = copy};
-    struct error *error = pull_data(copy->engine, &request, progress);
+    struct error *error = pull_any(copy->engine, &request, progress, &copy->arena, &node_id);
+    record->remote_node = (char *)node_id;
     return error ? error : write_final_note(copy, to);
 }
 

@@ -147,8 +147,9 @@ begin(struct pull *pull, struct arena *arena)
         pull_position_read(pull->engine, pull->row, arena, &found, &pull->has_row);
     if (error)
         return error;
-    bool is_same = pull->has_row && strcmp(found.snapshot, request->snapshot) == 0 &&
-                   (!request->is_spread || strcmp(found.node_id, request->node_id) == 0);
+    bool is_same =
+        pull->has_row && strcmp(found.snapshot, request->snapshot) == 0 &&
+        (request->start == PULL_ONTO || strcmp(found.node_id, request->node_id) == 0);
     if (request->start == PULL_ONTO) {
         if (pull->has_row && (!is_same || strcmp(found.base, request->base) != 0))
             return refuse_onto(pull);
@@ -331,8 +332,11 @@ fetch_all(struct pull *pull)
             return STEAL(error);
         if (pull->saved.offset > before)
             progress_ms = clock_now_ms();
-        if (has_lost_patience(pull, progress_ms))
+        if (has_lost_patience(pull, progress_ms)) {
+            if (pull->request->is_impatient)
+                *pull->request->is_impatient = true;
             return STEAL(error);
+        }
         if (is_cancelled(pull))
             return error_new(CODE_CANCELLED, "the transfer was cancelled");
         log_info(pull->engine->log, "a transfer was interrupted; it goes on",

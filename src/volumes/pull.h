@@ -24,6 +24,7 @@ struct pull_request {
     bool is_spread;            /* the other node serves few of these at a time: stream_slots.h */
     uint64_t bytes_per_second; /* 0: no limit */
     uint32_t patience_ms; /* how long it waits for the other node without progress; 0: forever */
+    bool *is_impatient;   /* set if it ends because of that; may be NULL */
     /*
      * Called when `to` has exactly the contents and the size of the snapshot, durably; before an
      * image grows to the size in the settings. NULL: nothing.
