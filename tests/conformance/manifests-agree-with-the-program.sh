@@ -46,6 +46,28 @@ deployment headless-page "$SKYCAP_TMP/csi.sock" "$SKYCAP_TMP/headless-files"
 with_page split
 deployment split-page "$split" "$SKYCAP_TMP/split-files"
 
+# The example of two tasks, with the classes of the headless form.
+"$PEERS/manifest-objects" "$manifests"/tasks/*.yaml >"$SKYCAP_TMP/tasks.json" 2>"$SKYCAP_TMP/tasks.errors" || fail "tasks: $(cat "$SKYCAP_TMP/tasks.errors")"
+/usr/bin/python3 - "$SKYCAP_TMP/headless.json" "$SKYCAP_TMP/tasks.json" <<'P' || failed=$((failed + 1))
+import json, sys
+classes, tasks = ([json.loads(line)["object"] for line in open(path)] for path in sys.argv[1:])
+classes = {each["metadata"]["name"] for each in classes if each["kind"] == "StorageClass"}
+claims, used = {}, []
+for each in tasks:
+    if each["kind"] == "PersistentVolumeClaim":
+        spec, source = each["spec"], each["spec"].get("dataSource", {}).get("name")
+        assert spec["storageClassName"] in classes, spec
+        assert source is None or claims[source]["resources"] == spec["resources"], spec
+        claims[each["metadata"]["name"]] = spec
+    else:
+        pod = each["spec"]["template"]["spec"]
+        used += [volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"]]
+        assert [mount["name"] for mount in pod["containers"][0]["volumeMounts"]] == [volume["name"] for volume in pod["volumes"]], pod
+assert sorted(used) == sorted(claims), (used, claims)
+assert any("dataSource" in spec for spec in claims.values()), claims
+print("ok the tasks use claims of our classes, and the second one that of the first as its source")
+P
+
 # Strict: each of these mistakes is an error.
 for mistake in 's/attachRequired: true/attachRequred: true/' 's/attachRequired: true/attachRequired: 1.5/' 's/^kind: CSIDriver/kind: CSIDrivers/' \
     's/attachRequired: true/attachRequired: true\n  attachRequired: false/'; do
