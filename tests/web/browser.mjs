@@ -20,6 +20,7 @@ const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 export const base = process.env.SKYCAP_PAGE;
 export const token = process.env.SKYCAP_TOKEN;
 export const slower = Number(process.env.TIME_FACTOR || 1);
+export const wantsPictures = Boolean(process.env.SKYCAP_SCREENSHOTS);
 const patience = 15000 * slower;
 
 const flags = [
@@ -162,10 +163,12 @@ export async function faults(page) {
 }
 
 async function picture(page, name) {
-    const folder = process.env.SKYCAP_SCREENSHOTS;
-    if (!folder) return;
+    if (!wantsPictures) return;
     await page.mouse.move(0, 0);
-    await page.evaluate(() => document.getElementById('news').replaceChildren());
+    await page.evaluate(() => {
+        document.getElementById('news').replaceChildren();
+        if (!document.querySelector('dialog')) document.activeElement.blur();
+    });
     const image = shrinkPicture(await page.screenshot({ type: 'png' }));
-    fs.writeFileSync(path.join(folder, `page-${name}.png`), image);
+    fs.writeFileSync(path.join(process.env.SKYCAP_SCREENSHOTS, `page-${name}.png`), image);
 }

@@ -3,6 +3,7 @@
 import { expect, start } from './browser.mjs';
 
 const { page, go, check, picture, finish } = await start();
+const offsite = page.locator('.repository').filter({ hasText: 'file:///srv/backups' });
 
 function row(name) {
     return page.getByRole('row').filter({ hasText: name });
@@ -33,7 +34,6 @@ await check('what needs attention is named with its reason, and leads to its vie
 
 await check('a repository shows its exports and when a drill succeeded', async () => {
     await go('exports');
-    const offsite = page.locator('.repository').filter({ hasText: 'file:///srv/backups' });
     await offsite.getByText('ready', { exact: true }).waitFor();
     await offsite.getByText('Exports in offsite').click();
     for (const name of ['website-monday', 'website-tuesday', 'orders-monday', 'orders-tuesday'])
@@ -55,6 +55,11 @@ await check('a repository that cannot be used says why', async () => {
     const archive = page.locator('.repository').filter({ hasText: 'file:///srv/archive' });
     await archive.getByText('failed', { exact: true }).waitFor();
     expect((await archive.locator('.trouble').first().innerText()).length > 0, 'it does not');
+});
+
+await check('ages grow with the clock', async () => {
+    await page.clock.setSystemTime(Date.now() + 3 * 3600 * 1000);
+    await offsite.locator('.tile').getByText('3 h ago').first().waitFor();
     await picture('exports');
 });
 // No test makes thousands of exports: the API's answers are made up.
@@ -72,7 +77,6 @@ await check('of 2,500 exports (stubbed) the newest 200 are drawn, and more when 
         const next = from + 1000 < total ? String(from + 1000) : '';
         return route.fulfill({ json: { exports, next } });
     });
-    const offsite = page.locator('.repository').filter({ hasText: 'file:///srv/backups' });
     const names = offsite.locator('tbody strong');
     await offsite.getByText('Exports in offsite').click();
     await offsite.locator('details:not([open])').waitFor();

@@ -27,9 +27,10 @@ echo 'url: file:///srv/archive' >/srv/repositories/archive.yaml # there is no su
 PAGE_ADDRESS=127.0.0.1:$(free_port)
 start_skycap --node-id worker --connections /srv/connections --repositories /srv/repositories --http "$PAGE_ADDRESS" --http-token-file "$TOKEN_FILE"
 cli repository init offsite
+declare -A bytes=([website]=12000000 [orders]=3000000)
 for name in website orders; do
     cli volume create "$name" --size 1Gi --publish "/srv/$name"
-    head -c 3000000 /dev/urandom >"/srv/$name/data"
+    head -c "${bytes[$name]}" /dev/urandom >"/srv/$name/data"
     for day in monday tuesday; do
         cli snapshot create "$name" "$name-$day"
         cli snapshot export "$name-$day" --repository offsite

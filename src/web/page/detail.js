@@ -23,6 +23,7 @@ export class Detail {
             item: null,
             lineage: [],
             error: '',
+            isGoing: false, // it is being deleted
         });
         element.onkeydown = (event) => {
             if (event.key === 'Escape') onClose();
@@ -42,7 +43,7 @@ export class Detail {
 
     async refresh() {
         const { kind, id } = this;
-        if (!id) return;
+        if (!id || this.isGoing) return;
         try {
             const [item, row, lineage] = await Promise.all([
                 call(`${kind}?id=${encodeURIComponent(id)}`),
@@ -132,12 +133,23 @@ export class Detail {
                     ),
                 ),
             h('span', { class: 'space' }),
-            button('Delete', () => askDelete(kind, item, () => this.gone(item)), 'danger'),
+            button(
+                'Delete',
+                () => askDelete(kind, item, (deletion) => this.goes(item, deletion)),
+                'danger',
+            ),
         );
     }
 
-    gone(item) {
-        this.id = ''; // it must not be asked for again
+    // The page may hear that it is gone before the answer is here: it must not be asked for again.
+    async goes(item, deletion) {
+        this.isGoing = true;
+        try {
+            await deletion;
+        } finally {
+            this.isGoing = false;
+        }
+        this.id = '';
         this.onClose();
         this.app.actions.changed(`Deleted ${item.name}.`);
     }

@@ -283,12 +283,13 @@ export function askMove(volume, nodes, onDone) {
     });
 }
 
-export function askDelete(kind, item, onDone) {
+// `onBegun` gets the promise of the deletion, and ends when all is done.
+export function askDelete(kind, item, onBegun) {
     openDialog({
         title: `Delete ${item.name}?`,
         text: `The ${kind} and its data are gone then. Nothing brings them back.`,
         action: 'Delete',
         isDangerous: true,
-        run: async () => onDone(await call(`${kind}s/delete`, { id: item.id })),
+        run: () => onBegun(call(`${kind}s/delete`, { id: item.id })),
     });
 }

@@ -57,6 +57,8 @@ function tiles(state) {
     );
 }
 
+const ANSWERING = ['ready', 'not-ready', 'draining'];
+
 const nodeColumns = [
     {
         label: 'Node',
@@ -87,7 +89,11 @@ const nodeColumns = [
     { label: 'Free', isNumber: true, cell: (node) => bytes(node.availableBytes) },
     { label: 'Version', cell: (node) => node.version || NONE },
     { label: 'Address', cell: (node) => h('span', { class: 'mono' }, node.address || NONE) },
-    { label: 'Last seen', cell: (node) => (node.self ? 'now' : age(node.lastSeenMs)) },
+    {
+        label: 'Last seen',
+        cell: ({ self, state, lastSeenMs }) =>
+            self || ANSWERING.includes(state) ? 'now' : age(lastSeenMs),
+    },
     { label: 'Topology', cell: topology },
 ];
 
@@ -127,15 +133,15 @@ function operationColumns(state, actions) {
                 operationText(operation) && h('small', null, operationText(operation)),
             ],
         },
-        { label: 'State', width: 122, cell: (operation) => badge(operation.state) },
+        { label: 'State', width: 112, cell: (operation) => badge(operation.state) },
         {
             label: 'Node',
-            width: 96,
+            width: 88,
             cell: ({ node }) => (node ? h('span', { title: node }, node) : NONE),
         },
         {
             label: 'Progress',
-            width: 200,
+            width: 192,
             class: 'wide',
             cell: (operation) =>
                 operation.error ? trouble(operation.error) : progress(operation, state.isLive),
@@ -143,24 +149,24 @@ function operationColumns(state, actions) {
         {
             label: 'Rate',
             isNumber: true,
-            width: 108,
+            width: 100,
             cell: (operation) => rate(operation, state.isLive),
         },
         {
             label: 'Left',
             isNumber: true,
-            width: 106,
+            width: 98,
             cell: (operation) => timeLeft(operation, state.isLive),
         },
         {
             label: 'Begun',
             isNumber: true,
-            width: 90,
+            width: 84,
             cell: (operation) => time(operation.startedMs),
         },
         {
             label: '',
-            width: 88,
+            width: 92,
             cell: (operation) =>
                 state.canChange &&
                 operation.state === 'running' &&
