@@ -279,7 +279,7 @@ do_without_helper(struct cross_copy_run *run, const struct progress *progress, s
     if (!may_do || cross_copy_run_is_of_snapshot(run) || is_of_engine(run) || !is_confirmed(run))
         return error;
     struct error *failure AUTO(error_cleanup) = take_unused(run, progress, &is_taken);
-    if (!is_taken)
+    if (failure || !is_taken)
         return error;
     log_info(run->work->router->log, "a copy reads its source itself, because nobody uses it",
              LOG_TEXT("volume", run->source.volume_id), LOG_TEXT("reason", error->message));

@@ -15,7 +15,7 @@ struct rule {
     enum rule_need need;
     int capability;
     bool unknown_id_is_ok; /* a foreign id is answered with OK: there is nothing to undo */
-    bool gone_is_ok;       /* and so is the driver's NOT_FOUND: what is to be deleted is not there */
+    bool gone_is_ok;       /* and so is the driver's NOT_FOUND: what it deletes is not there */
     bool lacking_is_ok;    /* without the capability the call succeeds and does nothing */
     bool forgets_choice;   /* it deletes a volume that may have rows of a choice */
     bool begins_use;       /* afterwards the volume is in use on a node */
