@@ -14,7 +14,7 @@
 #include "repository/patience.h"
 #include "rpc/client/channel.h"
 
-#define CALL_NS UINT64_C(60000000000)
+#define CALL_MS UINT64_C(60000)
 #define PIECE_BYTES (1u << 20)
 #define RETRY_MS 60000u
 #define PAUSE_MIN_MS 100u
@@ -48,6 +48,7 @@ struct question {
     const char *key;
     struct remote *remote;
     struct call *call;
+    uint64_t wait_ns; /* of the call */
     Skycap__V1__ObjectKey object;
     struct object_name name;
     /* of some */
@@ -66,7 +67,8 @@ try_once(struct question *q, struct error *(*ask)(struct question *q))
     struct error *error = node_calls_find(calls, q->at->node, &q->remote);
     if (error)
         return error;
-    q->call = call_new_detached(calls->runtime, CALL_NS);
+    q->wait_ns = patience_left_ms(CALL_MS) * 1000000;
+    q->call = call_new_detached(calls->runtime, q->wait_ns);
     error = ask(q);
     call_free_detached(q->call);
     remote_release(q->remote);
@@ -114,7 +116,7 @@ run(struct question *q, struct error *(*ask)(struct question *q))
         struct error *error = try_once(q, ask);
         if (!error || !may_pass(error))
             return error;
-        if (is_over(q->at) || clock_now_ms() - begin > RETRY_MS)
+        if (is_over(q->at) || clock_now_ms() - begin > patience_repeat_ms(RETRY_MS))
             return give_up(q->at, error);
         error_free(error);
         rest(q->at, &pause_ms);
@@ -268,7 +270,7 @@ ask_size(struct question *q)
     Skycap__V1__SizeObjectReply *reply;
     request.key = &q->object;
     struct error *error =
-        remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_SIZE, &request.base, CALL_NS, &reply);
+        remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_SIZE, &request.base, q->wait_ns, &reply);
     if (!error) {
         q->size = reply->size;
         q->age_ms = reply->age_ms;
@@ -293,7 +295,8 @@ ask_delete(struct question *q)
     Skycap__V1__DeleteObjectRequest request = SKYCAP__V1__DELETE_OBJECT_REQUEST__INIT;
     Skycap__V1__DeleteObjectReply *reply;
     request.key = &q->object;
-    return remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_DELETE, &request.base, CALL_NS, &reply);
+    return remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_DELETE, &request.base, q->wait_ns,
+                      &reply);
 }
 
 static struct error *
@@ -400,7 +403,8 @@ ask_open(struct question *q)
     Skycap__V1__OpenObjectsReply *reply;
     request.repository = q->at->name;
     request.creates = q->replaces;
-    return remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_OPEN, &request.base, CALL_NS, &reply);
+    return remote_ask(q->remote, q->call, SKYCAP_V1_OBJECTS_OPEN, &request.base, q->wait_ns,
+                      &reply);
 }
 
 /* Not repeated: who opens a repository decides whether to wait for the node. */

@@ -185,8 +185,9 @@ directory_put(struct objects *objects, const char *key, const uint8_t *bytes, si
 {
     struct directory *directory = directory_of(objects);
     struct waiting file = {.fd = -1};
+    /* Whoever put it may have been killed before the name was durable. */
     if (how != OBJECTS_REPLACE && faccessat(directory->root, key, F_OK, 0) == 0)
-        return NULL;
+        return sync_kind(directory, key);
     memcpy(file.key, key, strlen(key) + 1);
     struct error *error = begin(directory, &file);
     if (!error)

@@ -38,6 +38,27 @@ patience_is_over(void)
     return is_over;
 }
 
+uint64_t
+patience_left_ms(uint64_t most_ms)
+{
+    uint64_t now_ms = clock_now_ms(), left_ms = most_ms;
+    for (const struct patience *at = current; at; at = at->around) {
+        uint64_t own_ms = at->until_ms > now_ms ? at->until_ms - now_ms : 1;
+        if (at->until_ms && own_ms < left_ms)
+            left_ms = own_ms;
+    }
+    return left_ms;
+}
+
+uint64_t
+patience_repeat_ms(uint64_t most_ms)
+{
+    for (const struct patience *at = current; at; at = at->around)
+        if (at->repeat_ms && at->repeat_ms < most_ms)
+            most_ms = at->repeat_ms;
+    return most_ms;
+}
+
 static void *
 run(void *context)
 {

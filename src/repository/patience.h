@@ -18,6 +18,7 @@ struct patience {
     bool (*is_over)(void *context); /* called often, from any thread; may be NULL */
     void *context;
     uint64_t until_ms;             /* of clock_now_ms; 0: no limit */
+    uint64_t repeat_ms;            /* no request is repeated for longer; 0: as the place likes */
     const struct patience *around; /* set by patience_begin */
 };
 
@@ -26,6 +27,11 @@ void patience_end(struct patience *patience);
 
 /* Whether that of this thread is over. */
 bool patience_is_over(void);
+
+/* The time that is left, at most `most_ms`, and at least 1 ms. */
+uint64_t patience_left_ms(uint64_t most_ms);
+/* How long a request is repeated, at most `most_ms`. */
+uint64_t patience_repeat_ms(uint64_t most_ms);
 
 /* As pthread_create. The thread has the patience of this one, and ends before that does. */
 int patience_start_thread(pthread_t *thread, void *(*work)(void *context), void *context);

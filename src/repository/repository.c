@@ -153,6 +153,21 @@ read_config(struct repository *repository)
     return NULL;
 }
 
+struct error *
+repository_probe(const struct repository_options *options)
+{
+    struct objects *objects = NULL;
+    uint64_t size;
+    struct error *error = objects_open(options, false, &objects);
+    if (!error)
+        error = objects_size(objects, OBJECT_CONFIG, &config_name, &size);
+    objects_close(objects);
+    if (error && error->code == CODE_UNAVAILABLE)
+        return error;
+    error_free(error);
+    return NULL;
+}
+
 static unsigned
 choose_threads(unsigned wanted)
 {

@@ -77,6 +77,12 @@ MUST_CHECK struct error *repository_roster_open(struct repository_roster **out);
 /* NULL is fine. */
 void repository_roster_close(struct repository_roster *roster);
 
+/*
+ * UNAVAILABLE: its server does not answer. Anything else is told by who opens it. One small
+ * request, without a key.
+ */
+MUST_CHECK struct error *repository_probe(const struct repository_options *options);
+
 struct repository;
 
 /*

@@ -25,7 +25,6 @@
 #include "volumes/repository_counts.h"
 #include "volumes/snapshot.h"
 
-#define PAUSE_MS 2000u /* while the repository cannot be reached */
 #define LOOK_MS 3000u  /* how long a request waits for the repository */
 #define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
@@ -82,7 +81,8 @@ static struct error *
 begin(struct exporting *export, struct export_list *list)
 {
     struct engine *engine = export->engine;
-    struct error *error = repository_pool_open(engine, export->repository_name, &export->use);
+    struct error *error = repository_pool_open_soon(engine, export->repository_name, &export->use);
+    export->pause.is_down = !export->use.repository;
     if (!error)
         error = export_record_list(export->use.repository, export->snapshot->source_handle,
                                    &export->arena, list);
@@ -200,7 +200,7 @@ try_again(struct exporting *export, bool *is_good)
     if (!begins_anew) {
         log_info(export->engine->log, "an export was interrupted; it goes on",
                  LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("error", error->message));
-        progress_rest(export->progress, PAUSE_MS);
+        repository_pause(&export->pause, export->progress);
     }
     error_free(error);
     return NULL;
@@ -210,7 +210,9 @@ static struct error *
 run(void *context, const struct progress *progress)
 {
     struct exporting *export = context;
-    struct patience patience = {.is_over = progress->cancelled, .context = progress->context};
+    struct patience patience = {.is_over = progress->cancelled,
+                                .context = progress->context,
+                                .repeat_ms = REPOSITORY_REPEAT_MS};
     bool is_good = false;
     struct error *error = STEAL(export->obstacle);
     export->progress = progress;

@@ -18,6 +18,7 @@ struct exporting {
     struct error *obstacle;
     const struct progress *progress;
     uint64_t started_ms;
+    struct repository_pause pause;
     const char *full_reason; /* why no base is used in this try; NULL: one may be used */
     bool ignores_position;   /* what was exported before cannot be used */
     /* while it runs */

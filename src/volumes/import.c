@@ -13,8 +13,6 @@
 #include "repository/patience.h"
 #include "volumes/export_position.h"
 
-#define PAUSE_MS 2000u /* while the repository cannot be reached */
-
 struct import {
     struct engine *engine;
     const volume_record *volume;
@@ -24,6 +22,7 @@ struct import {
     bool has_begun; /* there is data, and a row */
     uint64_t saved;
     struct repository_use use;
+    struct repository_pause pause;
     const export_record *record;
     int fd;
 };
@@ -114,7 +113,8 @@ try_once(struct import *import, struct arena *arena)
     const Skycap__Records__ImportRecord *from = import->volume->import;
     export_record *record;
     import->fd = -1;
-    struct error *error = repository_pool_open(import->engine, from->repository, &import->use);
+    struct error *error = repository_pool_open_soon(import->engine, from->repository, &import->use);
+    import->pause.is_down = !import->use.repository;
     if (!error)
         error = export_record_read(import->use.repository, from->id, arena, &record);
     if (!error && (int)record->kind != (int)import->volume->kind)
@@ -142,7 +142,8 @@ import_data(struct engine *engine, const volume_record *volume,
                             .progress = progress,
                             .row = import_position_row(volume->handle, &arena)};
     struct patience patience AUTO(patience_end) = {.is_over = progress->cancelled,
-                                                   .context = progress->context};
+                                                   .context = progress->context,
+                                                   .repeat_ms = REPOSITORY_REPEAT_MS};
     export_position *position;
     struct error *error = export_position_read(engine, import.row, &arena, &position);
     patience_begin(&patience);
@@ -157,7 +158,7 @@ import_data(struct engine *engine, const volume_record *volume,
         log_info(engine->log, "an import was interrupted; it goes on",
                  LOG_TEXT("volume", volume->handle), LOG_TEXT("error", error->message));
         error_free(error);
-        progress_rest(progress, PAUSE_MS);
+        repository_pause(&import.pause, progress);
         error = progress->cancelled(progress->context)
                     ? error_new(CODE_CANCELLED, "the import was cancelled")
                     : NULL;

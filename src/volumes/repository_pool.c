@@ -5,12 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/backend.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "repository/patience.h"
 #include "volumes/engine.h"
 
+#define PROBE_MS 3000u
+#define PAUSE_MIN_MS 2000u
+#define PAUSE_MAX_MS 10000u
 #define LOOK_MS 200 /* how late the end of a wait may be noticed */
 
 struct pooled_repository {
@@ -184,6 +188,37 @@ repository_pool_open(struct engine *engine, const char *name, struct repository_
         *out = (struct repository_use){one->repository, one, pool};
     pthread_mutex_unlock(&pool->lock);
     return error_wrap(error, "repository \"%s\"", name);
+}
+
+void
+repository_pause(struct repository_pause *pause, const struct progress *progress)
+{
+    bool is_longer = pause->is_down && pause->ms;
+    pause->ms = is_longer ? 2 * pause->ms : PAUSE_MIN_MS;
+    if (pause->ms > PAUSE_MAX_MS)
+        pause->ms = PAUSE_MAX_MS;
+    progress_rest(progress, pause->ms);
+}
+
+static struct error *
+probe(struct engine *engine, const char *name)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct repository_place place = {0};
+    struct patience patience AUTO(patience_end) = {.until_ms = clock_now_ms() + PROBE_MS};
+    patience_begin(&patience);
+    struct error *error = repository_pool_find(engine, name, &arena, &place);
+    if (!error)
+        error = repository_probe(&place.options);
+    return error_wrap(error, "repository \"%s\"", name);
+}
+
+struct error *
+repository_pool_open_soon(struct engine *engine, const char *name, struct repository_use *out)
+{
+    struct error *error = probe(engine, name);
+    return error ? error : repository_pool_open(engine, name, out);
 }
 
 void

@@ -14,6 +14,7 @@
 #include "repository/repository.h"
 
 struct engine;
+struct progress;
 
 /* What the operator has said about a repository. */
 struct repository_place {
@@ -62,8 +63,28 @@ struct repository_use {
     struct repository_pool *pool;
 };
 
+/*
+ * For work that others wait for: UNAVAILABLE after some seconds, instead of the time for which
+ * requests are repeated, if the repository does not answer now.
+ */
+MUST_CHECK struct error *repository_pool_open_soon(struct engine *engine, const char *name,
+                                                   struct repository_use *out);
 MUST_CHECK struct error *repository_pool_open(struct engine *engine, const char *name,
                                               struct repository_use *out);
+
+/*
+ * Work that tries again until the repository answers: in the middle of it, requests are repeated
+ * for this long. It rests between its attempts, when others have its turn: longer each time while
+ * the repository is down.
+ */
+#define REPOSITORY_REPEAT_MS 15000u
+
+struct repository_pause {
+    bool is_down; /* the last attempt could not even open it */
+    uint32_t ms;  /* the last pause */
+};
+void repository_pause(struct repository_pause *pause, const struct progress *progress);
+
 void repository_pool_release(struct repository_use *use);
 
 #endif
