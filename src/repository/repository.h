@@ -89,6 +89,9 @@ const uint8_t *repository_chunker_secret(const struct repository *repository);
 /* The repository's own id, in hex. */
 const char *repository_id_text(const struct repository *repository);
 
+/* For a temporary cache_db. */
+const char *repository_work_directory(const struct repository *repository);
+
 /* ---- writing ---- */
 
 struct repository_writer;

@@ -45,9 +45,6 @@ MUST_CHECK struct error *repository_sync(struct repository *repository);
 /* Opens `records`, if there is a cache directory that no other process uses. */
 MUST_CHECK struct error *repository_open_records(struct repository *repository);
 
-/* For a temporary cache_db. */
-const char *repository_work_directory(const struct repository *repository);
-
 /* CANCELLED if it is to end. `progress` may be NULL. */
 MUST_CHECK struct error *repository_check_cancel(const struct repository_progress *progress);
 /* The same, after a report. */
