@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares what was imported with the repository, byte by byte. DATA_LOSS tells the first
- * difference.
+ * difference. Of a tree also: what is there and was not exported, devices, and which names are of
+ * one file.
  */
 #ifndef EXPORTS_COMPARE_H
 #define EXPORTS_COMPARE_H

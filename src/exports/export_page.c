@@ -24,7 +24,7 @@ take(const char *id, void *context)
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct export_item item = {.id = id};
-    struct error *error = export_record_read(walking->repository, id, &arena, &item.record);
+    struct error *error = export_record_read_listed(walking->repository, id, &arena, &item.record);
     if (!error)
         return walking->each(&item, walking->context);
     /* One that is damaged must not hide the others; somebody may just have removed it. */
@@ -124,7 +124,7 @@ read_records(struct repository *repository, const struct paging *paging, struct 
     out->items = arena_alloc(arena, paging->count * sizeof *out->items);
     for (size_t i = 0; i < paging->count && !error; i++) {
         struct export_item item = {.id = arena_string(arena, paging->places[i].id)};
-        error = export_record_read(repository, item.id, arena, &item.record);
+        error = export_record_read_listed(repository, item.id, arena, &item.record);
         if (!error)
             out->items[out->count++] = item;
         error = error_forgive(error, CODE_NOT_FOUND); /* somebody has just removed it */

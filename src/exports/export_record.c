@@ -21,18 +21,31 @@ unpack(const void *bytes, size_t size, struct arena *arena)
     return is_good ? record : NULL;
 }
 
+static struct error *
+take_bytes(const char *id, const struct buffer *bytes, struct arena *arena, export_record **out)
+{
+    *out = unpack(bytes->bytes, bytes->size, arena);
+    return *out
+               ? NULL
+               : error_new(CODE_DATA_LOSS, "the record of snapshot %s is not one of an export", id);
+}
+
 struct error *
 export_record_read(struct repository *repository, const char *id, struct arena *arena,
                    export_record **out)
 {
     struct buffer bytes AUTO(buffer_clear) = {0};
     struct error *error = repository_snapshot_get(repository, id, &bytes);
-    if (error)
-        return error;
-    *out = unpack(bytes.bytes, bytes.size, arena);
-    return *out
-               ? NULL
-               : error_new(CODE_DATA_LOSS, "the record of snapshot %s is not one of an export", id);
+    return error ? error : take_bytes(id, &bytes, arena, out);
+}
+
+struct error *
+export_record_read_listed(struct repository *repository, const char *id, struct arena *arena,
+                          export_record **out)
+{
+    struct buffer bytes AUTO(buffer_clear) = {0};
+    struct error *error = repository_snapshot_get_listed(repository, id, &bytes);
+    return error ? error : take_bytes(id, &bytes, arena, out);
 }
 
 struct repository_id
@@ -45,28 +58,35 @@ export_record_manifest(const export_record *record)
 
 /* ---- lists ---- */
 
+/* Those that are kept: all, those of a volume, or those that a text may name. */
 struct listing {
     struct repository *repository;
-    const char *volume; /* NULL: all */
+    const char *volume; /* or NULL */
+    const char *text;   /* or NULL */
     struct arena *arena;
     struct export_list *out;
     size_t capacity;
 };
 
-static struct error *
-take(const char *id, void *context)
+static bool
+begins(const char *id, const char *text)
 {
-    struct listing *listing = context;
-    struct export_list *out = listing->out;
-    export_record *record;
-    struct error *error = export_record_read(listing->repository, id, listing->arena, &record);
-    /* One that is damaged must not hide the others; verify tells about it. */
-    if (error && error->code == CODE_DATA_LOSS)
-        return error_forgive(error, CODE_DATA_LOSS);
-    if (error)
-        return error_forgive(error, CODE_NOT_FOUND); /* somebody has just removed it */
+    size_t size = strlen(text);
+    return size >= LEAST_PREFIX && !strncmp(id, text, size);
+}
+
+static bool
+is_wanted(const struct listing *listing, const char *id, const export_record *record)
+{
     if (listing->volume && strcmp(record->volume_handle, listing->volume) != 0)
-        return NULL;
+        return false;
+    return !listing->text || !strcmp(record->name, listing->text) || begins(id, listing->text);
+}
+
+static void
+keep(struct listing *listing, const char *id, const export_record *record)
+{
+    struct export_list *out = listing->out;
     if (out->count == listing->capacity) {
         listing->capacity = listing->capacity ? listing->capacity * 2 : 16;
         struct export_item *items = arena_alloc(listing->arena, listing->capacity * sizeof *items);
@@ -74,7 +94,26 @@ take(const char *id, void *context)
             memcpy(items, out->items, out->count * sizeof *items);
         out->items = items;
     }
-    out->items[out->count++] = (struct export_item){arena_string(listing->arena, id), record};
+    out->items[out->count++] =
+        (struct export_item){arena_string(listing->arena, id),
+                             message_bytes_copy(&record->base, listing->arena)};
+}
+
+static struct error *
+take(const char *id, void *context)
+{
+    struct listing *listing = context;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    export_record *record;
+    struct error *error = export_record_read_listed(listing->repository, id, &arena, &record);
+    /* One that is damaged must not hide the others; verify tells about it. */
+    if (error && error->code == CODE_DATA_LOSS)
+        return error_forgive(error, CODE_DATA_LOSS);
+    if (error)
+        return error_forgive(error, CODE_NOT_FOUND); /* somebody has just removed it */
+    if (is_wanted(listing, id, record))
+        keep(listing, id, record);
     return NULL;
 }
 
@@ -89,16 +128,24 @@ compare_times(const void *a, const void *b)
     return strcmp(left->id, right->id);
 }
 
+static struct error *
+list_records(struct listing *listing)
+{
+    struct export_list *out = listing->out;
+    *out = (struct export_list){0};
+    struct error *error = repository_snapshots_list(listing->repository, take, listing);
+    if (!error && out->count)
+        qsort(out->items, out->count, sizeof *out->items, compare_times);
+    return error;
+}
+
 struct error *
 export_record_list(struct repository *repository, const char *volume_handle, struct arena *arena,
                    struct export_list *out)
 {
-    struct listing listing = {repository, volume_handle, arena, out, 0};
-    *out = (struct export_list){0};
-    struct error *error = repository_snapshots_list(repository, take, &listing);
-    if (!error && out->count)
-        qsort(out->items, out->count, sizeof *out->items, compare_times);
-    return error;
+    struct listing listing = {
+        .repository = repository, .volume = volume_handle, .arena = arena, .out = out};
+    return list_records(&listing);
 }
 
 struct error *
@@ -106,16 +153,18 @@ export_record_find(struct repository *repository, const char *text, struct arena
                    struct export_item *out)
 {
     struct export_list list;
-    size_t size = strlen(text), found = 0;
-    struct error *error = export_record_list(repository, NULL, arena, &list);
+    size_t found = 0;
+    struct listing listing = {
+        .repository = repository, .text = text, .arena = arena, .out = &list};
+    struct error *error = list_records(&listing);
     for (size_t i = 0; !error && i < list.count; i++)
         if (!strcmp(list.items[i].record->name, text)) {
             *out = list.items[i];
             found = 1;
         }
-    bool is_id = !found && size >= LEAST_PREFIX;
+    bool is_id = !found;
     for (size_t i = 0; !error && is_id && i < list.count; i++)
-        if (!strncmp(list.items[i].id, text, size)) {
+        if (begins(list.items[i].id, text)) {
             *out = list.items[i];
             found++;
         }

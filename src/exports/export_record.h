@@ -14,6 +14,10 @@ typedef Skycap__Exports__ExportRecord export_record;
 MUST_CHECK struct error *export_record_read(struct repository *repository, const char *id,
                                             struct arena *arena, export_record **out);
 
+/* The same for one that was listed just now: repository_snapshot_get_listed. */
+MUST_CHECK struct error *export_record_read_listed(struct repository *repository, const char *id,
+                                                   struct arena *arena, export_record **out);
+
 struct repository_id export_record_manifest(const export_record *record);
 
 /* The records of a repository, in the order of the snapshots' times. */

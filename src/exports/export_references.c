@@ -20,22 +20,53 @@ tell(const struct listing *listing, const struct repository_id *id)
     return listing->visitor->take(id, listing->visitor->context);
 }
 
+/* Parts that snapshots share: whether all that this one refers to was told before. */
+static struct error *
+is_told(const struct listing *listing, const struct repository_id *part, bool *is)
+{
+    const struct repository_visitor *visitor = listing->visitor;
+    *is = false;
+    return visitor->knows ? visitor->knows(part, is, visitor->context) : NULL;
+}
+
+static struct error *
+note_told(const struct listing *listing, const struct repository_id *part)
+{
+    const struct repository_visitor *visitor = listing->visitor;
+    return visitor->note ? visitor->note(part, visitor->context) : NULL;
+}
+
 /* ---- images ---- */
+
+static struct error *
+list_node(const struct listing *listing, struct image_reader *reader, uint64_t number)
+{
+    const struct repository_id *node = &reader->root[number];
+    uint64_t first = number * IMAGE_NODE_IDS;
+    bool is_known = false;
+    if (image_id_is_zero(node))
+        return NULL;
+    struct error *error = tell(listing, node);
+    if (!error)
+        error = is_told(listing, node, &is_known);
+    if (error || is_known)
+        return error;
+    for (uint64_t i = first; !error && i < reader->count && i < first + IMAGE_NODE_IDS; i++) {
+        struct repository_id id;
+        error = image_reader_get(reader, i, &id);
+        if (!error && !image_id_is_zero(&id))
+            error = tell(listing, &id);
+    }
+    return error ? error : note_told(listing, node);
+}
 
 static struct error *
 list_image(const struct listing *listing, const struct repository_id *root, uint64_t size)
 {
     struct image_reader reader AUTO(image_reader_close) = {0};
     struct error *error = image_reader_open(&reader, listing->repository, root, size);
-    for (uint64_t i = 0; !error && i < reader.count; i++) {
-        struct repository_id id;
-        error = image_reader_get(&reader, i, &id);
-        const struct repository_id *node = &reader.root[i / IMAGE_NODE_IDS];
-        if (!error && i % IMAGE_NODE_IDS == 0 && !image_id_is_zero(node))
-            error = tell(listing, node);
-        if (!error && !image_id_is_zero(&id))
-            error = tell(listing, &id);
-    }
+    for (uint64_t number = 0; !error && number * IMAGE_NODE_IDS < reader.count; number++)
+        error = list_node(listing, &reader, number);
     return error;
 }
 
@@ -69,15 +100,14 @@ read_leaf(const struct listing *listing, struct tree_leaf *leaf, const struct re
 static struct error *
 list_leaf(const struct listing *listing, struct tree_leaf *leaf, const struct repository_id *id)
 {
-    const struct repository_visitor *visitor = listing->visitor;
     bool is_known = false;
     struct error *error = tell(listing, id);
-    if (!error && visitor->knows)
-        error = visitor->knows(id, &is_known, visitor->context);
+    if (!error)
+        error = is_told(listing, id, &is_known);
     if (error || is_known)
         return error;
     error = read_leaf(listing, leaf, id);
-    return error || !visitor->note ? error : visitor->note(id, visitor->context);
+    return error ? error : note_told(listing, id);
 }
 
 static struct error *

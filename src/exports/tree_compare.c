@@ -10,11 +10,14 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/tree_walk.h"
 #include "exports/chunk_cache.h"
 #include "exports/compare.h"
 #include "exports/tree_target.h"
+#include "store/cache_db.h"
 
 #define VALUE_BYTES (64u << 10)
+#define LINKS_KIB 1024u /* of memory */
 
 struct comparison {
     const struct compare_options *options;
@@ -25,6 +28,8 @@ struct comparison {
     uint64_t done_bytes;
     int directory;
     char path[TREE_PATH_MAX + 1]; /* of it */
+    uint64_t there, expected;     /* its names; there are none yet if it is -1 */
+    struct cache_db *links;       /* inodes of files with several names, in both directions */
 };
 
 static struct error *
@@ -108,13 +113,59 @@ compare_attributes(struct comparison *comparison, const struct tree_entry *entry
     return NULL;
 }
 
+/* ---- files with several names ---- */
+
+struct link_key {
+    char side; /* 'e' for an inode that was exported, 't' for one that is there */
+    uint8_t inode[sizeof(uint64_t)];
+};
+
+/* The first name decides which inode it is on the other side. */
+static struct error *
+pair_inodes(struct comparison *comparison, char side, uint64_t inode, uint64_t other,
+            bool *is_same)
+{
+    struct link_key key = {.side = side};
+    uint64_t known;
+    bool is_found;
+    memcpy(key.inode, &inode, sizeof inode);
+    struct error *error =
+        cache_db_get(comparison->links, &key, sizeof key, &known, sizeof known, &is_found);
+    if (!error && !is_found)
+        error = cache_db_put(comparison->links, &key, sizeof key, &other, sizeof other);
+    *is_same = error || !is_found || known == other;
+    return error;
+}
+
+static struct error *
+compare_links(struct comparison *comparison, const struct tree_entry *entry,
+              const struct stat *status)
+{
+    bool is_same = true, is_same_back = true;
+    if (entry->kind == TREE_DIRECTORY)
+        return NULL;
+    if (entry->links <= 1)
+        return status->st_nlink == 1 ? NULL : differs(comparison, "hard links");
+    struct error *error =
+        pair_inodes(comparison, 'e', entry->inode, (uint64_t)status->st_ino, &is_same);
+    if (!error)
+        error = pair_inodes(comparison, 't', (uint64_t)status->st_ino, entry->inode, &is_same_back);
+    if (error)
+        return error;
+    return is_same && is_same_back ? NULL : differs(comparison, "hard links");
+}
+
+/* ---- all metadata ---- */
+
 static struct error *
 compare_metadata(struct comparison *comparison, const struct tree_entry *entry)
 {
     struct stat status;
     const char *name = entry->kind == TREE_DIRECTORY ? "." : entry->name;
     if (fstatat(comparison->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        return error_from_errno(errno == ENOENT ? EIO : errno, "look at %s", entry->name);
+        return errno == ENOENT ? error_new(CODE_DATA_LOSS, "\"%s\" is missing in \"%s\"",
+                                           entry->name, comparison->leaf.directory)
+                               : error_from_errno(errno, "look at %s", entry->name);
     if (tree_target_kind(status.st_mode) != entry->kind)
         return differs(comparison, "types");
     if (entry->kind != TREE_SYMLINK && (status.st_mode & 07777) != entry->mode)
@@ -125,6 +176,12 @@ compare_metadata(struct comparison *comparison, const struct tree_entry *entry)
         return differs(comparison, "times");
     if (entry->kind == TREE_FILE && (uint64_t)status.st_size != entry->size)
         return differs(comparison, "sizes");
+    bool is_device = entry->kind == TREE_BLOCK || entry->kind == TREE_CHARACTER;
+    if (is_device && status.st_rdev != entry->device)
+        return differs(comparison, "device numbers");
+    struct error *error = compare_links(comparison, entry, &status);
+    if (error)
+        return error;
     return entry->attributes_size ? compare_attributes(comparison, entry) : NULL;
 }
 
@@ -138,6 +195,37 @@ compare_target(struct comparison *comparison, const struct tree_entry *entry)
     return is_same ? NULL : differs(comparison, "targets");
 }
 
+/* ---- names ---- */
+
+/* Each name that was exported is looked for, so it is enough to count them. */
+static struct error *
+count_names(struct comparison *comparison)
+{
+    struct tree_walk walk = {.top = comparison->options->fd};
+    const char *path = comparison->leaf.directory;
+    DIR *directory = NULL;
+    struct error *error = tree_walk_open(&walk, path[0] ? path : ".", &directory);
+    comparison->there = comparison->expected = 0;
+    if (error || !directory)
+        return error;
+    while (tree_walk_read(directory, &error))
+        comparison->there++;
+    closedir(directory);
+    return error;
+}
+
+/* The directory's last entry was compared. */
+static struct error *
+compare_names(const struct comparison *comparison)
+{
+    return comparison->there == comparison->expected
+               ? NULL
+               : error_new(CODE_DATA_LOSS,
+                           "the directory \"%s\" has %llu entries, and %llu were exported",
+                           comparison->path, (unsigned long long)comparison->there,
+                           (unsigned long long)comparison->expected);
+}
+
 /* ---- all of it ---- */
 
 static struct error *
@@ -146,9 +234,12 @@ open_directory(struct comparison *comparison)
     const char *path = comparison->leaf.directory;
     if (comparison->directory >= 0 && !strcmp(comparison->path, path))
         return NULL;
+    struct error *error = comparison->directory >= 0 ? compare_names(comparison) : NULL;
     files_close(&comparison->directory);
     memcpy(comparison->path, path, strlen(path) + 1);
-    return tree_target_open(comparison->options->fd, path, &comparison->directory);
+    if (!error)
+        error = tree_target_open(comparison->options->fd, path, &comparison->directory);
+    return error ? error : count_names(comparison);
 }
 
 static struct error *
@@ -158,9 +249,10 @@ compare_entry(struct comparison *comparison)
     const struct progress *progress = comparison->options->progress;
     if (progress->cancelled(progress->context))
         return error_new(CODE_CANCELLED, "the comparison was cancelled");
-    if (entry->kind == TREE_CHILD)
-        return NULL;
     struct error *error = open_directory(comparison);
+    comparison->expected += entry->kind != TREE_DIRECTORY;
+    if (entry->kind == TREE_CHILD)
+        return error;
     if (!error)
         error = compare_metadata(comparison, entry);
     if (!error && entry->kind == TREE_FILE)
@@ -194,13 +286,19 @@ compare_tree(const struct compare_options *options)
                                     .directory = -1};
     struct error *error = chunk_cache_open(options->repository, &comparison.chunks);
     if (!error)
+        error = cache_db_open_temporary(repository_work_directory(options->repository), LINKS_KIB,
+                                        &comparison.links);
+    if (!error)
         error = tree_leaves_open(&leaves, options->repository, &options->root);
     while (!error && leaves.has_leaf) {
         error = compare_leaf(&comparison, &leaves.id);
         if (!error)
             error = tree_leaves_next(&leaves);
     }
+    if (!error && comparison.directory >= 0)
+        error = compare_names(&comparison);
     chunk_cache_close(comparison.chunks);
+    cache_db_close(comparison.links);
     tree_leaf_close(&comparison.leaf);
     files_close(&comparison.directory);
     memory_cleanup(&comparison.list);

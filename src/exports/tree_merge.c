@@ -355,8 +355,7 @@ add_entry(struct merge *merge, const char *directory, int fd, const struct tree_
 }
 
 static struct error *
-merge_listing(struct merge *merge, const char *directory, int fd,
-              const struct tree_listing *listing)
+merge_part(struct merge *merge, const char *directory, int fd, const struct tree_listing *listing)
 {
     struct error *error = NULL;
     for (size_t i = 0; !error && i < listing->count; i++) {
@@ -375,6 +374,18 @@ merge_listing(struct merge *merge, const char *directory, int fd,
             error = tree_source_check(&merge->export->source);
         if (!error)
             error = tree_export_save(merge->export);
+    }
+    return error;
+}
+
+static struct error *
+merge_listing(struct merge *merge, const char *directory, int fd, struct tree_listing *listing)
+{
+    struct error *error = NULL;
+    while (!error && listing->count) {
+        error = merge_part(merge, directory, fd, listing);
+        if (!error)
+            error = tree_listing_next(listing);
     }
     return error ? error : drop_entries(merge, directory, NULL);
 }

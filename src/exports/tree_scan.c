@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/memory.h"
 #include "base/tree_walk.h"
 #include "exports/tree_export.h"
 
@@ -60,14 +61,41 @@ tree_export_save(struct tree_export *export)
 
 /* ---- the walk ---- */
 
+/* Subdirectories of a directory, which are walked over after its own entries. */
+struct subdirectories {
+    struct arena arena;
+    const char **names;
+    size_t count, capacity;
+};
+
+static void
+add_subdirectory(struct subdirectories *subdirectories, const char *name)
+{
+    if (subdirectories->count == subdirectories->capacity) {
+        subdirectories->capacity = subdirectories->capacity ? subdirectories->capacity * 2 : 16;
+        subdirectories->names = memory_resize(
+            subdirectories->names, subdirectories->capacity * sizeof *subdirectories->names);
+    }
+    subdirectories->names[subdirectories->count++] = arena_string(&subdirectories->arena, name);
+}
+
+static void
+clear_subdirectories(struct subdirectories *subdirectories)
+{
+    arena_clear(&subdirectories->arena);
+    free(subdirectories->names);
+}
+
 static struct error *
-add_entries(struct tree_export *export, struct tree_walk *walk, const char *path, int fd,
-            const struct tree_listing *listing)
+add_part(struct tree_export *export, const char *path, int fd, const struct tree_listing *listing,
+         struct subdirectories *subdirectories)
 {
     struct error *error = NULL;
     tree_ahead_begin(export->ahead, fd, listing);
     for (size_t i = 0; !error && i < listing->count; i++) {
         const struct tree_name *name = &listing->names[i];
+        if (name->is_directory)
+            add_subdirectory(subdirectories, name->name);
         if (is_entry_exported(export, path, name->name))
             continue;
         tree_ahead_move(export->ahead, i);
@@ -80,9 +108,23 @@ add_entries(struct tree_export *export, struct tree_walk *walk, const char *path
             error = tree_export_save(export);
     }
     tree_ahead_end(export->ahead);
-    for (size_t i = listing->count; !error && i > 0; i--)
-        if (listing->names[i - 1].is_directory)
-            tree_walk_push(walk, path[0] ? path : ".", listing->names[i - 1].name, false);
+    return error;
+}
+
+static struct error *
+add_entries(struct tree_export *export, struct tree_walk *walk, const char *path, int fd,
+            struct tree_listing *listing)
+{
+    struct subdirectories subdirectories AUTO(clear_subdirectories) = {0};
+    arena_init(&subdirectories.arena, NULL, 0, SIZE_MAX);
+    struct error *error = NULL;
+    while (!error && listing->count) {
+        error = add_part(export, path, fd, listing, &subdirectories);
+        if (!error)
+            error = tree_listing_next(listing);
+    }
+    for (size_t i = subdirectories.count; !error && i > 0; i--)
+        tree_walk_push(walk, path[0] ? path : ".", subdirectories.names[i - 1], false);
     return error;
 }
 

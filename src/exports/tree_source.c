@@ -2,7 +2,6 @@
 /* Entries of a tree that is exported: see tree_source.h. */
 #include "exports/tree_source.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,13 +14,11 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/tree_walk.h"
 #include "exports/tree_target.h"
 #include "exports/varint.h"
 
 #define ATTRIBUTE_BYTES (64u << 10)      /* the kernel's maximum for a list and for a value */
 #define ATTRIBUTES (ATTRIBUTE_BYTES / 2) /* in a list: each has a byte and a NUL */
-#define NAMES_BYTES (512u << 20)         /* of one directory, which are sorted in memory */
 #define LINKS_KIB 2048u                  /* of memory */
 #define BUFFER_BYTES (2u * CHUNKER_MOST)
 
@@ -31,6 +28,7 @@ tree_source_open(struct tree_source *source, const struct tree_source_options *o
     *source = (struct tree_source){.root = options->root,
                                    .chunks = options->chunks,
                                    .writer = options->writer,
+                                   .work_directory = options->work_directory,
                                    .progress = options->progress,
                                    .expected_bytes = options->expected_bytes};
     chunker_init(&source->chunker, repository_chunker_secret(options->repository));
@@ -55,83 +53,6 @@ tree_source_close(struct tree_source *source)
     free(source->lists);
     if (source->bytes)
         memory_unmap(source->bytes, BUFFER_BYTES);
-}
-
-/* ---- directories ---- */
-
-static int
-compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct tree_name *)a)->name, ((const struct tree_name *)b)->name);
-}
-
-static struct error *
-keep_name(struct tree_listing *out, int fd, const struct dirent *entry)
-{
-    size_t size = strlen(entry->d_name) + 1;
-    char *copy = arena_try(&out->arena, size);
-    struct stat status;
-    bool is_directory = entry->d_type == DT_DIR, is_file = entry->d_type == DT_REG;
-    if (!copy)
-        return error_new(CODE_RESOURCE_EXHAUSTED, "a directory has too many entries");
-    if (entry->d_type == DT_UNKNOWN) {
-        if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-            return error_from_errno(errno, "look at %s", entry->d_name);
-        is_directory = S_ISDIR(status.st_mode);
-        is_file = S_ISREG(status.st_mode);
-    }
-    if (out->count == out->capacity) {
-        out->capacity = out->capacity ? out->capacity * 2 : 64;
-        out->names = memory_resize(out->names, out->capacity * sizeof *out->names);
-    }
-    out->names[out->count++] =
-        (struct tree_name){memcpy(copy, entry->d_name, size), entry->d_ino, is_directory, is_file};
-    return NULL;
-}
-
-static struct error *
-read_names(DIR *directory, struct tree_listing *out)
-{
-    struct error *error = NULL;
-    struct dirent *entry;
-    arena_init(&out->arena, NULL, 0, NAMES_BYTES);
-    while (!error && (errno = 0, entry = readdir(directory)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            error = keep_name(out, dirfd(directory), entry);
-    if (!error && errno)
-        error = error_from_errno(errno, "read a directory");
-    if (!error && out->count)
-        qsort(out->names, out->count, sizeof *out->names, compare_names);
-    return error;
-}
-
-struct error *
-tree_source_list(struct tree_source *source, const char *path, int *fd, struct tree_listing *out)
-{
-    struct tree_walk walk = {.top = source->root};
-    DIR *directory = NULL;
-    *out = (struct tree_listing){0};
-    *fd = -1;
-    struct error *error = tree_walk_open(&walk, path[0] ? path : ".", &directory);
-    if (error)
-        return error;
-    if (!directory)
-        return error_new(CODE_ABORTED, "the directory %s was removed", path);
-    error = read_names(directory, out);
-    if (!error)
-        *fd = fcntl(dirfd(directory), F_DUPFD_CLOEXEC, 0);
-    if (!error && *fd < 0)
-        error = error_from_errno(errno, "keep %s open", path);
-    closedir(directory);
-    return error;
-}
-
-void
-tree_listing_clear(struct tree_listing *listing)
-{
-    arena_clear(&listing->arena);
-    free(listing->names);
-    *listing = (struct tree_listing){0};
 }
 
 /* ---- metadata ---- */

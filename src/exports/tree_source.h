@@ -21,7 +21,7 @@ struct tree_counts {
     uint64_t bytes_read; /* from the tree */
 };
 
-/* The names of a directory, sorted. */
+/* The names of a directory. */
 struct tree_name {
     const char *name;
     uint64_t inode;
@@ -29,16 +29,23 @@ struct tree_name {
     bool is_file; /* a regular one */
 };
 
+/*
+ * The names, sorted, and a part of them at a time: memory does not grow with the directory. For
+ * `struct tree_listing listing AUTO(tree_listing_clear) = {0}`.
+ */
 struct tree_listing {
     struct arena arena;
     struct tree_name *names;
-    size_t count, capacity;
+    size_t count, capacity; /* of this part */
+    struct cache_db *all;   /* NULL: this part is all */
+    struct cache_db_walk walk;
 };
 
 struct tree_source {
     int root;
     struct repository_writer *chunks;
     struct tree_writer *writer;
+    const char *work_directory;
     const struct progress *progress;
     uint64_t expected_bytes;
     struct chunker chunker;
@@ -70,10 +77,16 @@ MUST_CHECK struct error *tree_source_open(struct tree_source *source,
                                           const struct tree_source_options *options);
 void tree_source_close(struct tree_source *source);
 
-/* Opens a directory and lists it. */
+/* ---- tree_listing.c ---- */
+
+/* Opens a directory and lists it. The first part is in `out`. */
 MUST_CHECK struct error *tree_source_list(struct tree_source *source, const char *path, int *fd,
                                           struct tree_listing *out);
+/* The next part, instead of the current one; of no names if there is none. */
+MUST_CHECK struct error *tree_listing_next(struct tree_listing *listing);
 void tree_listing_clear(struct tree_listing *listing);
+
+/* ---- tree_source.c ---- */
 
 /* Adds the directory itself, by its descriptor. */
 MUST_CHECK struct error *tree_source_add_directory(struct tree_source *source, const char *path,

@@ -194,6 +194,8 @@ repository_open(const struct repository_options *options, struct repository **ou
     if (!error)
         error = locations_open(options->cache_directory, repository->id, &repository->locations);
     if (!error)
+        error = repository_open_records(repository);
+    if (!error)
         error = repository_sync(repository);
     if (!error)
         *out = STEAL(repository);
@@ -206,6 +208,7 @@ repository_close(struct repository *repository)
     if (!repository)
         return;
     locations_close(repository->locations);
+    cache_db_close(repository->records);
     sealing_free(repository->sealing);
     objects_close(repository->objects);
     free(repository->cache_directory);

@@ -108,6 +108,9 @@ const uint8_t *repository_chunker_secret(const struct repository *repository);
 /* The repository's own id, in hex. */
 const char *repository_id_text(const struct repository *repository);
 
+/* For a temporary cache_db. */
+const char *repository_work_directory(const struct repository *repository);
+
 /* ---- writing ---- */
 
 struct repository_writer;
@@ -176,6 +179,13 @@ MUST_CHECK struct error *repository_snapshots_list(struct repository *repository
 /* Replaces `record`. NOT_FOUND, or DATA_LOSS. */
 MUST_CHECK struct error *repository_snapshot_get(struct repository *repository, const char *name,
                                                  struct buffer *record);
+/*
+ * The same for one that was listed just now: a record never changes, so it is fetched once and then
+ * read from the cache directory. Says nothing about damage in the repository, unless
+ * repository_snapshot_get has found it.
+ */
+MUST_CHECK struct error *repository_snapshot_get_listed(struct repository *repository,
+                                                        const char *name, struct buffer *record);
 /* Durable. The space is freed by repository_prune. NOT_FOUND if there is none. */
 MUST_CHECK struct error *repository_snapshot_remove(struct repository *repository,
                                                     const char *name);

@@ -5,6 +5,7 @@
 
 #include "repository/locations.h"
 #include "repository/repository.h"
+#include "store/cache_db.h"
 
 struct repository {
     struct objects *objects;
@@ -13,7 +14,8 @@ struct repository {
     const struct log *log;
     struct repository_roster *roster; /* or NULL */
     unsigned threads;
-    char *cache_directory; /* or NULL */
+    char *cache_directory;    /* or NULL */
+    struct cache_db *records; /* of snapshots, by name; NULL: none are kept */
     uint8_t chunker_secret[32];
     char id[REPOSITORY_NAME_BYTES];
     atomic_bool has_damaged_index; /* some chunks may be there and are not found */
@@ -41,8 +43,8 @@ MUST_CHECK struct error *repository_load_bytes(struct repository *repository, en
 /* The local index becomes as the repository's. */
 MUST_CHECK struct error *repository_sync(struct repository *repository);
 
-/* For a temporary cache_db. */
-const char *repository_work_directory(const struct repository *repository);
+/* Opens `records`, if there is a cache directory that no other process uses. */
+MUST_CHECK struct error *repository_open_records(struct repository *repository);
 
 /* CANCELLED if it is to end. `progress` may be NULL. */
 MUST_CHECK struct error *repository_check_cancel(const struct repository_progress *progress);

@@ -25,6 +25,7 @@
 #include "volumes/repository_counts.h"
 #include "volumes/snapshot.h"
 
+#define OTHER_BASES 3u /* that are tried if the record of one is damaged */
 #define LOOK_MS 3000u  /* how long a request waits for the repository */
 #define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
@@ -53,6 +54,7 @@ exporting_new(struct engine *engine)
     export->fd = -1;
     export->started_ms = clock_now_ms();
     arena_init(&export->arena, NULL, 0, SIZE_MAX);
+    arena_init(&export->try, NULL, 0, SIZE_MAX);
     return export;
 }
 
@@ -63,6 +65,7 @@ exporting_free(void *context)
     name_lock_release(&export->lock);
     error_free(export->obstacle);
     arena_clear(&export->arena);
+    arena_clear(&export->try);
     free(export);
 }
 
@@ -77,22 +80,41 @@ close_parts(struct exporting *export)
     files_close(&export->fd);
 }
 
+/* The lists of records come from a cache: looks whether the base's is good in the repository. */
+static struct error *
+find_base(struct exporting *export, struct export_list *list, unsigned tries)
+{
+    struct engine *engine = export->engine;
+    struct buffer bytes AUTO(buffer_clear) = {0};
+    struct error *error = export_record_list(
+        export->use.repository, export->snapshot->source_handle, &export->try, list);
+    if (!error)
+        error = export_base_find(engine, export->snapshot, list, export->fd, &export->try,
+                                 &export->base);
+    const struct export_item *base = export->base.same ? export->base.same : export->base.item;
+    if (error || !base)
+        return error;
+    error = repository_snapshot_get(export->use.repository, base->id, &bytes);
+    bool is_bad = error && (error->code == CODE_DATA_LOSS || error->code == CODE_NOT_FOUND);
+    if (!is_bad || !tries)
+        return error;
+    error_free(error); /* it is in no list any more */
+    export_base_release(&export->base);
+    return find_base(export, list, tries - 1);
+}
+
 static struct error *
 begin(struct exporting *export, struct export_list *list)
 {
     struct engine *engine = export->engine;
     struct error *error = repository_pool_open_soon(engine, export->repository_name, &export->use);
     export->pause.is_down = !export->use.repository;
-    if (!error)
-        error = export_record_list(export->use.repository, export->snapshot->source_handle,
-                                   &export->arena, list);
     if (!error && !export->ignores_position)
-        error = export_position_read(engine, export->row, &export->arena, &export->position);
+        error = export_position_read(engine, export->row, &export->try, &export->position);
     if (!error)
         error = export_data_open(export);
     if (!error)
-        error = export_base_find(engine, export->snapshot, list, export->fd, &export->arena,
-                                 &export->base);
+        error = find_base(export, list, OTHER_BASES);
     if (!error && export->full_reason) {
         export->base.item = NULL;
         export->base.reason = export->full_reason;
@@ -146,6 +168,9 @@ try_once(struct exporting *export, bool *is_good)
     struct export_list list;
     *is_good = true;
     skycap__exports__export_record__init(&export->record);
+    export->base = (struct export_base){0};
+    export->position = NULL;
+    arena_clear(&export->try);
     struct error *error = begin(export, &list);
     if (!error && export->base.same) {
         error = check_same(export, &list, is_good);
@@ -161,7 +186,7 @@ try_once(struct exporting *export, bool *is_good)
         error = export_commit_record(export, name, is_good);
     if (error || !*is_good)
         return error;
-    return export_commit_row(export, arena_string(&export->arena, name), &export->record);
+    return export_commit_row(export, arena_string(&export->try, name), &export->record);
 }
 
 /*

@@ -18,14 +18,14 @@ volume_name(struct exporting *export)
 {
     struct row row;
     struct error *error AUTO(error_cleanup) = rows_get(
-        export->engine, &volume_rows, export->snapshot->source_handle, &export->arena, &row);
+        export->engine, &volume_rows, export->snapshot->source_handle, &export->try, &row);
     return error ? "" : ((const volume_record *)row.record)->name;
 }
 
 static void
 describe_origin(struct exporting *export)
 {
-    Skycap__Exports__Origin *origin = arena_alloc(&export->arena, sizeof *origin);
+    Skycap__Exports__Origin *origin = arena_alloc(&export->try, sizeof *origin);
     const struct btrfs_origin *from = &export->base.origin;
     skycap__exports__origin__init(origin);
     origin->file_system.data = (uint8_t *)from->file_system;
@@ -68,7 +68,7 @@ describe(struct exporting *export, char *kept)
     record->bytes_new = counters.bytes_new;
     record->bytes_stored = counters.bytes_stored;
     record->duration_ms = clock_now_ms() - export->started_ms;
-    record->local_handles = arena_alloc(&export->arena, 2 * sizeof(char *));
+    record->local_handles = arena_alloc(&export->try, 2 * sizeof(char *));
     record->n_local_handles = 0;
     record->local_handles[record->n_local_handles++] = snapshot->handle;
     if (kept[0])
@@ -105,7 +105,7 @@ export_commit_record(struct exporting *export, char name[REPOSITORY_NAME_BYTES],
         export_past_note(export->engine, export->snapshot, &export->base.origin);
     struct error *error = repository_writer_flush(export->writer);
     describe(export, kept);
-    uint8_t *bytes = message_bytes_pack(&export->record.base, &export->arena, &size);
+    uint8_t *bytes = message_bytes_pack(&export->record.base, &export->try, &size);
     if (!error)
         error = repository_writer_commit(export->writer, bytes, size, name);
     /* From here on the record names what was kept, also if the rest has to be tried again. */
@@ -122,7 +122,7 @@ export_commit_record(struct exporting *export, char name[REPOSITORY_NAME_BYTES],
 static snapshot_export *
 make_export(struct exporting *export, const char *id, const export_record *record)
 {
-    snapshot_export *made = arena_alloc(&export->arena, sizeof *made);
+    snapshot_export *made = arena_alloc(&export->try, sizeof *made);
     skycap__records__snapshot_export__init(made);
     made->repository = (char *)export->repository_name;
     made->id = (char *)id;
@@ -154,11 +154,11 @@ export_commit_row(struct exporting *export, const char *id, const export_record 
     struct row row;
     struct error *error;
     do {
-        error = rows_get(export->engine, &snapshot_rows, export->snapshot->handle, &export->arena,
+        error = rows_get(export->engine, &snapshot_rows, export->snapshot->handle, &export->try,
                          &row);
         if (error)
             return error;
-        add_export((snapshot_record *)row.record, make_export(export, id, record), &export->arena);
+        add_export((snapshot_record *)row.record, make_export(export, id, record), &export->try);
         error = rows_update(export->engine, &snapshot_rows, row.record, &row.revision);
         if (!error || error->code != CODE_ABORTED)
             return error;

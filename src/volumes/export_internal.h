@@ -21,7 +21,8 @@ struct exporting {
     struct repository_pause pause;
     const char *full_reason; /* why no base is used in this try; NULL: one may be used */
     bool ignores_position;   /* what was exported before cannot be used */
-    /* while it runs */
+    /* while it runs; all of it is of one try */
+    struct arena try;
     struct repository_use use;
     struct repository_writer *writer;
     int fd;

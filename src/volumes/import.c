@@ -108,15 +108,17 @@ import_tree(struct import *import)
 }
 
 static struct error *
-try_once(struct import *import, struct arena *arena)
+try_once(struct import *import)
 {
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
     const Skycap__Records__ImportRecord *from = import->volume->import;
     export_record *record;
     import->fd = -1;
     struct error *error = repository_pool_open_soon(import->engine, from->repository, &import->use);
     import->pause.is_down = !import->use.repository;
     if (!error)
-        error = export_record_read(import->use.repository, from->id, arena, &record);
+        error = export_record_read(import->use.repository, from->id, &arena, &record);
     if (!error && (int)record->kind != (int)import->volume->kind)
         error = error_new(CODE_DATA_LOSS, "the exported snapshot is of another kind");
     if (!error) {
@@ -152,7 +154,7 @@ import_data(struct engine *engine, const volume_record *volume,
     if (!error && !position)
         error = make_target(&import);
     while (!error) {
-        error = try_once(&import, &arena);
+        error = try_once(&import);
         if (!error || error->code != CODE_UNAVAILABLE)
             return error;
         log_info(engine->log, "an import was interrupted; it goes on",

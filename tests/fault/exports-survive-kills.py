@@ -4,7 +4,10 @@
 reported complete that is not: what is imported and copied has the checksum of what was there. In the end the repository has
 no damage, and when all snapshots are removed from it, prune leaves no pack.
 
-STORM_ROUNDS=100 tests/run ... kills it as often (12 times otherwise); STORM_SEED repeats a run's choices.
+In each second round of a kind the operation is watched, and the kill comes soon after it has begun: some of these must have
+hit it, and it went on. copies-go-on-after-a-kill.sh shows that a copy does not begin again.
+
+STORM_ROUNDS=100 tests/run ... kills it as often (16 times otherwise); STORM_SEED repeats a run's choices.
 """
 # time-limit: 1800
 
@@ -19,16 +22,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
-SIZE = 32 << 20
-CHANGE = 6 << 20
+SIZE = 96 << 20
+CHANGE = 18 << 20
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SKYCAP = pathlib.Path(os.environ.get("SKYCAP_BUILD", ROOT / "build")) / "skycap"
 SLOWER = int(os.environ.get("SLOWER", "1"))
-ROUNDS = int(os.environ.get("STORM_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("STORM_ROUNDS", "16"))
 SEED = int(os.environ.get("STORM_SEED", random.randrange(1 << 32)))
 RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
+OPERATIONS = {"export": "export-snapshot", "import": "import-snapshot", "copy": "copy-volume", "prune": "prune-repository"}
 
 
 class Failed(Exception):
@@ -88,6 +93,11 @@ class Daemon:
         done = subprocess.run(self.command("op", "show", operation, "-o", "json"), capture_output=True, text=True)
         return json.loads(done.stdout)["state"] if done.returncode == 0 else "NONE"
 
+    def watch(self):
+        return subprocess.Popen(
+            [SKYCAP, "call", "--compact", self.address, "skycap.v1.Operations/Watch", "{}"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
     def wait(self, operation):
         deadline = time.monotonic() + 60 * SLOWER
         while (state := self.state(operation)) == RUNNING:
@@ -102,6 +112,10 @@ def sum_of(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def can_share(folder):
+    return subprocess.run(["cp", "--reflink=always", folder / "log", folder / "log2"], capture_output=True).returncode == 0
+
+
 class Storm:
     def __init__(self, daemon):
         self.daemon = daemon
@@ -110,6 +124,8 @@ class Storm:
         self.snapshot_sums = {}
         self.figures = collections.Counter()
         self.durations = {}  # of each kind, without a kill
+        self.before = set()  # operations before the one that is watched
+        self.hits = collections.Counter()  # kills in the midst of an operation of each kind
         self.number = 0
         daemon.run("repository", "init", "main")
         daemon.run("volume", "create", "source", "--block", "--size", str(SIZE))
@@ -190,23 +206,70 @@ class Storm:
 
     def end_prune(self, words, is_killed):
         self.figures["prune killed"] += is_killed
+        listed = self.daemon.ask("op", "list").get("operations", [])
+        if any(one["kind"] == OPERATIONS["prune"] and one["state"] == RUNNING for one in listed):
+            raise Failed(f"a prune that was killed goes on: {listed}")
         self.daemon.run(*words)
         self.daemon.run("snapshot", "verify")
 
-    def round(self, kind, kills):
+    def wait_until_begun(self, watch, kind):
+        """Returns the id of the operation, or None if there is none: on some file systems a copy takes no time."""
+        for line in watch.stdout:
+            one = json.loads(line)
+            if one["kind"] == OPERATIONS[kind] and one["state"] == RUNNING:
+                return one["id"]
+            if one["kind"] == OPERATIONS[kind] and one["id"] not in self.before:
+                return None
+        return None
+
+    def kill_in_the_midst(self, kind, words):
+        """What is under way then is told by the operations of the next daemon."""
+        self.before = {one["id"] for one in self.daemon.ask("op", "list").get("operations", [])}
+        watch = self.daemon.watch()
+        client = subprocess.Popen(self.daemon.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        threading.Thread(target=lambda: (client.wait(), watch.kill())).start()  # there may be no operation
+        operation = self.wait_until_begun(watch, kind)
+        time.sleep(self.dice.uniform(0, 0.2) * self.durations[kind])
+        self.daemon.kill()
+        for process in (client, watch):
+            process.kill()
+            process.wait()
+        watch.stdout.close()
+        self.daemon.start()
+        # A prune has failed at the next start, the others go on.
+        state = self.daemon.state(operation) if operation else "NONE"
+        was_hit = state == "FAILED" if kind == "prune" else state == RUNNING or (operation and self.is_resumed(operation))
+        self.hits[kind] += bool(was_hit)
+
+    def is_resumed(self, operation):
+        lines = (self.daemon.folder / "log").read_text().splitlines()
+        last = max(number for number, line in enumerate(lines) if " ready version=" in line)
+        before = max((number for number, line in enumerate(lines[:last]) if " ready version=" in line), default=0)
+        return any("resuming" in line and operation.split("/")[-1] in line for line in lines[before + 1:])
+
+    def kill_at_random(self, kind, words):
+        client = subprocess.Popen(self.daemon.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(self.dice.uniform(0, 1.1) * self.durations[kind])
+        self.daemon.kill()
+        client.wait()
+        self.daemon.start()
+
+    def round(self, kind, kill):
         self.number += 1
         words = getattr(self, f"begin_{kind}")()
         begin = time.monotonic()
-        client = subprocess.Popen(self.daemon.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if kills:
-            time.sleep(self.dice.uniform(0, 1.1) * self.durations[kind])
-            self.daemon.kill()
-        client.wait()
-        if kills:
-            self.daemon.start()
+        if kill:
+            kill(kind, words)
         else:
+            subprocess.run(self.daemon.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.durations[kind] = time.monotonic() - begin
-        getattr(self, f"end_{kind}")(words, kills)
+        getattr(self, f"end_{kind}")(words, bool(kill))
+
+    def check_hits(self, kinds):
+        """Of each kind, some kills hit it in the midst. A copy that shares its data is no operation."""
+        for kind in kinds:
+            if not self.hits[kind] and not (kind == "copy" and can_share(self.daemon.folder)):
+                raise Failed(f"no kill hit a {kind} in the midst: {dict(self.figures)} {dict(self.hits)}")
 
     def finish(self):
         self.daemon.run("snapshot", "verify", "--data")
@@ -231,11 +294,14 @@ def main():
         daemon.start()
         storm = Storm(daemon)
         for kind in ("export", "export", *kinds):
-            storm.round(kind, False)
+            storm.round(kind, None)
         for number in range(ROUNDS):
-            storm.round(kinds[number % len(kinds)], True)
+            in_the_midst = number // len(kinds) % 2 == 0
+            storm.round(kinds[number % len(kinds)], storm.kill_in_the_midst if in_the_midst else storm.kill_at_random)
+        storm.check_hits(kinds)
         storm.finish()
         daemon.end()
+        print("in the midst:", ", ".join(f"{kind} {storm.hits[kind]}" for kind in kinds))
         print(f"{ROUNDS} kills:", ", ".join(f"{what} {count}" for what, count in sorted(storm.figures.items())))
     except Failed as error:
         print(f"FAILED with STORM_SEED={SEED}: {error}")

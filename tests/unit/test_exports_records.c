@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How often records of snapshots are fetched from a repository that is far away. */
+#include <string.h>
+
+#include "exports/export_page.h"
+#include "exports_ends.h"
+#include "message/message_bytes.h"
+#include "repository/objects.h"
+
+#define RECORDS 60u
+
+/* ---- objects of another node, which count who asks ---- */
+
+struct counted {
+    struct objects objects; /* first */
+    struct objects *inner;
+};
+
+static unsigned asked; /* for records: gets and sizes */
+
+static struct objects *
+inner_of(struct objects *objects)
+{
+    return ((struct counted *)objects)->inner;
+}
+
+static void
+note(const char *key)
+{
+    asked += !strncmp(key, "03/", 3);
+}
+
+static struct error *
+put(struct objects *objects, const char *key, const uint8_t *bytes, size_t size,
+    enum objects_put how)
+{
+    return inner_of(objects)->ops->put(inner_of(objects), key, bytes, size, how);
+}
+
+static struct error *
+sync_all(struct objects *objects)
+{
+    return inner_of(objects)->ops->sync(inner_of(objects));
+}
+
+static struct error *
+get(struct objects *objects, const char *key, uint64_t offset, uint8_t *bytes, size_t size)
+{
+    note(key);
+    return inner_of(objects)->ops->get(inner_of(objects), key, offset, bytes, size);
+}
+
+static struct error *
+look_at_size(struct objects *objects, const char *key, uint64_t *size)
+{
+    note(key);
+    return inner_of(objects)->ops->size(inner_of(objects), key, size);
+}
+
+static struct error *
+list(struct objects *objects, enum object_kind kind, objects_each *each, void *context)
+{
+    return inner_of(objects)->ops->list(inner_of(objects), kind, each, context);
+}
+
+static struct error *
+delete(struct objects *objects, const char *key)
+{
+    return inner_of(objects)->ops->delete(inner_of(objects), key);
+}
+
+static void
+close_counted(struct objects *objects)
+{
+    objects_close(inner_of(objects));
+    free(objects);
+}
+
+static const struct objects_ops counted_ops = {
+    .put = put,
+    .sync = sync_all,
+    .get = get,
+    .size = look_at_size,
+    .list = list,
+    .delete = delete,
+    .close = close_counted,
+    .uploads = 1,
+};
+
+static struct error *
+open_counted(void *context, const struct repository_node *what, struct objects **out)
+{
+    const struct ends *ends = context;
+    struct counted *counted = memory_zeroed(sizeof *counted);
+    char path[96];
+    (void)what;
+    counted->objects.ops = &counted_ops;
+    snprintf(path, sizeof path, "%s/repository", ends->directory);
+    *out = &counted->objects;
+    return objects_directory_open(path, false, &counted->inner);
+}
+
+/* ---- records ---- */
+
+/* Of ten volumes, in turn. */
+static void
+add_record(struct ends *ends, unsigned number)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct repository_writer *writer AUTO(repository_writer_cleanup) = NULL;
+    export_record record = SKYCAP__EXPORTS__EXPORT_RECORD__INIT;
+    struct repository_id manifest = {{0}};
+    char name[REPOSITORY_NAME_BYTES];
+    size_t size;
+    record.kind = EXPORT_KIND(TREE);
+    record.name = arena_print(&arena, "snapshot-%u", number);
+    record.volume_handle = arena_print(&arena, "volume-%u", number % 10);
+    record.taken_ns = number;
+    record.manifest = (ProtobufCBinaryData){sizeof manifest.bytes, manifest.bytes};
+    const uint8_t *bytes = message_bytes_pack(&record.base, &arena, &size);
+    CHECK(went_well(repository_writer_open(ends->repository, &writer)));
+    CHECK(went_well(repository_writer_commit(writer, bytes, size, name)));
+}
+
+static size_t
+count_listed(struct ends *ends, const char *volume)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct export_list records = {0};
+    CHECK(went_well(export_record_list(ends->repository, volume, &arena, &records)));
+    for (size_t i = 0; volume && i < records.count; i++)
+        CHECK_TEXT(records.items[i].record->volume_handle, volume);
+    return records.count;
+}
+
+/* The beginning of an id finds the same. */
+static void
+find(struct ends *ends, const char *text, unsigned wanted)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct export_item item, again;
+    CHECK(went_well(export_record_find(ends->repository, text, &arena, &item)));
+    CHECK_NUMBER(item.record->taken_ns, wanted);
+    const char *id = arena_print(&arena, "%.20s", item.id);
+    CHECK(went_well(export_record_find(ends->repository, id, &arena, &again)));
+    CHECK_TEXT(again.id, item.id);
+}
+
+static void
+read_page(struct ends *ends)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct export_list records;
+    const char *next;
+    CHECK(went_well(export_page_read(ends->repository, "", 7, &arena, &records, &next)));
+    CHECK_NUMBER(records.count, 7);
+    CHECK(next[0] != 0);
+}
+
+static void
+records_are_fetched_once(struct ends *ends)
+{
+    asked = 0;
+    CHECK_NUMBER(count_listed(ends, NULL), RECORDS);
+    CHECK(asked >= RECORDS);
+    asked = 0;
+    CHECK_NUMBER(count_listed(ends, NULL), RECORDS);
+    CHECK_NUMBER(count_listed(ends, "volume-3"), RECORDS / 10);
+    find(ends, "snapshot-17", 17);
+    read_page(ends);
+    CHECK_NUMBER(asked, 0);
+    ends_open(ends); /* as after a restart */
+    asked = 0;
+    CHECK_NUMBER(count_listed(ends, "volume-4"), RECORDS / 10);
+    CHECK_NUMBER(asked, 0);
+}
+
+static void
+one_more_costs_one_more(struct ends *ends)
+{
+    unsigned each;
+    add_record(ends, RECORDS);
+    asked = 0;
+    CHECK_NUMBER(count_listed(ends, NULL), RECORDS + 1);
+    each = asked;
+    CHECK(each >= 1 && each <= 2);
+    add_record(ends, RECORDS + 1);
+    add_record(ends, RECORDS + 2);
+    asked = 0;
+    CHECK_NUMBER(count_listed(ends, NULL), RECORDS + 3);
+    CHECK_NUMBER(asked, 2 * each);
+}
+
+/* The cache says nothing about what a repository has. */
+static void
+what_was_removed_is_not_listed(struct ends *ends)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct export_item item;
+    export_record *record;
+    CHECK(went_well(export_record_find(ends->repository, "snapshot-5", &arena, &item)));
+    CHECK(went_well(repository_snapshot_remove(ends->repository, item.id)));
+    CHECK_NUMBER(count_listed(ends, NULL), RECORDS + 2);
+    struct error *error AUTO(error_cleanup) =
+        export_record_read(ends->repository, item.id, &arena, &record);
+    CHECK(error && error->code == CODE_NOT_FOUND);
+}
+
+int
+main(void)
+{
+    struct ends ends;
+    struct repository_nodes nodes = {open_counted, &ends};
+    ends_make(&ends, true);
+    ends.options.url = "node://far/away";
+    ends.options.nodes = &nodes;
+    ends_open(&ends);
+    for (unsigned i = 0; i < RECORDS; i++)
+        add_record(&ends, i);
+    records_are_fetched_once(&ends);
+    one_more_costs_one_more(&ends);
+    what_was_removed_is_not_listed(&ends);
+    ends_clear(&ends);
+    return check_report("exports_records");
+}
