@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves between two nodes whose calls the test makes fail: see move_pair.h. */
 #include "move_pair.h"
+#include "slow_backend.h"
 #include "volumes/data_lock.h"
 
 static void
@@ -183,6 +184,45 @@ deleted_volumes_wait_quietly_for_a_lost_member(void)
     pair_close_both(&pair);
 }
 
+/* ---- what was recovered elsewhere ---- */
+
+static const struct log silent = {.level = LOG_ERROR + 1, .fd = STDERR_FILENO};
+
+static void
+supersede(struct site *site, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    struct held_volume held AUTO(held_release) = {0};
+    struct owner owner = {.epoch = 1, .recovered_epoch = 1};
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    snprintf(owner.node_id, sizeof owner.node_id, "%s", site->other->id);
+    must(held_take_any(site->bench.engine, handle, 0, &arena, &held));
+    must(move_supersede_held(site->bench.engine, &held, &owner, &arena));
+}
+
+/* A pool without room would be filled again and again. */
+static void
+a_copy_that_cannot_be_kept_is_not_made_again_at_once(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *site = &pair.sites[0];
+    volume_record *volume = create(&site->bench, "data");
+    site->bench.engine->log = &silent; /* it tells the operator of the recovery */
+    slow_down(site->bench.backend);
+    fails = true;
+    supersede(site, volume->handle);
+    site_look_after(site);
+    CHECK(wait_until_begun(1));
+    is_held = false;
+    sleep(4); /* four rounds */
+    CHECK_NUMBER(copies_begun, 1);
+    fails = false;
+    CHECK(site_comes_to(site, volume->handle, VOLUME_STATE(LEFT)));
+    CHECK_NUMBER(copies_begun, 2);
+    pair_close_both(&pair);
+}
+
 /* ---- recovering ---- */
 
 /* As a copy that was asked for: it tells what its volume is. */
@@ -209,7 +249,7 @@ a_deleted_volume_is_not_recovered(void)
     pair_open_both(&pair);
     struct site *from = &pair.sites[0], *to = &pair.sites[1];
     struct move_answer answer;
-    struct move_copies copies;
+    struct move_copies found;
     volume_record *volume = create(&from->bench, "data");
     must(site_receive(to, volume->handle, PATIENCE_MS));
     snapshot_record *snapshot = make_copy(to, volume, "monday");
@@ -218,9 +258,9 @@ a_deleted_volume_is_not_recovered(void)
     must(move_ask(to->bench.engine, volume->handle, true, &answer));
     must(pair_forget(from, volume->handle));
     pair.faults.is_lost[0] = true;
-    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &copies));
-    CHECK_NUMBER(copies.count, 1);
-    CHECK(copies.items[0].is_deleted);
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &found));
+    CHECK_NUMBER(found.count, 1);
+    CHECK(found.items[0].is_deleted);
     CHECK_NUMBER(take_code(move_recover(to->bench.engine, snapshot->handle)), CODE_NOT_FOUND);
     CHECK_NUMBER(site_state(to, volume->handle), -1);
     pair_close_both(&pair);
@@ -233,7 +273,7 @@ volumes_of_one_name_are_told_apart(void)
     struct pair pair;
     pair_open_both(&pair);
     struct site *from = &pair.sites[0], *to = &pair.sites[1];
-    struct move_copies copies;
+    struct move_copies found;
     volume_record *moved = create(&from->bench, "data");
     must(site_receive(to, moved->handle, PATIENCE_MS));
     must(site_receive(from, moved->handle, PATIENCE_MS));
@@ -250,15 +290,15 @@ volumes_of_one_name_are_told_apart(void)
     must(rows_update(to->bench.engine, &snapshot_rows, row.record, &row.revision));
 
     pair.faults.is_lost[0] = true;
-    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &copies));
-    CHECK_NUMBER(copies.count, 2);
-    CHECK_TEXT(copies.items[0].snapshot->handle, of_moved->handle);
-    CHECK(copies.items[0].is_lost);
-    CHECK_TEXT(copies.items[1].snapshot->handle, of_other->handle);
-    CHECK(!copies.items[1].is_lost);
-    must(move_find_copies(to->bench.engine, other->handle, &to->bench.arena, &copies));
-    CHECK_NUMBER(copies.count, 1);
-    CHECK_TEXT(copies.items[0].snapshot->handle, of_other->handle);
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &found));
+    CHECK_NUMBER(found.count, 2);
+    CHECK_TEXT(found.items[0].snapshot->handle, of_moved->handle);
+    CHECK(found.items[0].is_lost);
+    CHECK_TEXT(found.items[1].snapshot->handle, of_other->handle);
+    CHECK(!found.items[1].is_lost);
+    must(move_find_copies(to->bench.engine, other->handle, &to->bench.arena, &found));
+    CHECK_NUMBER(found.count, 1);
+    CHECK_TEXT(found.items[0].snapshot->handle, of_other->handle);
     pair_close_both(&pair);
 }
 
@@ -271,6 +311,7 @@ main(void)
     a_publish_during_a_move_says_that_the_volume_is_in_use();
     data_that_was_in_use_when_it_was_deleted_is_removed_later();
     deleted_volumes_wait_quietly_for_a_lost_member();
+    a_copy_that_cannot_be_kept_is_not_made_again_at_once();
     a_deleted_volume_is_not_recovered();
     volumes_of_one_name_are_told_apart();
     return check_report("moves");
