@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this node had of a volume that another one has recovered: see move_keep.h. The snapshot is not
- * taken before the last user has stopped: it would not have what the users write afterwards. When it
- * is complete, the volume has LEFT.
+ * What this node had of a volume that another one has recovered: see move_keep.h. The snapshot is
+ * not taken before the last user has stopped: it would not have what the users write afterwards.
+ * When it is complete, the volume has LEFT.
  */
 #include "volumes/move_keep.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Volumes that are SUPERSEDED (rule 13) become snapshots, when nobody uses them any more. Where that
- * is a full copy, it may fail: then it is not made again at once.
+ * Volumes that are SUPERSEDED (rule 13) become snapshots, when nobody uses them any more. Where
+ * that is a full copy, it may fail: then it is not made again at once.
  */
 #ifndef VOLUMES_MOVE_KEEP_H
 #define VOLUMES_MOVE_KEEP_H

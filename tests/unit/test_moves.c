@@ -19,6 +19,50 @@ a_move_brings_the_data(void)
     pair_close_both(&pair);
 }
 
+static void
+a_volume_for_which_there_is_no_room_does_not_move(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    volume_record *volume = create(&from->bench, "data");
+    pair.faults.used_bytes = UINT64_C(1) << 60;
+    struct error *error = site_receive(to, volume->handle, PATIENCE_MS);
+    CHECK(error && strstr(error->message, "\"data\" takes 1152921504606846976 bytes"));
+    CHECK_NUMBER(take_code(error), CODE_RESOURCE_EXHAUSTED);
+    CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(READY));
+    CHECK_NUMBER(site_row(from, volume->handle)->epoch, 0);
+    CHECK_NUMBER(site_state(to, volume->handle), -1);
+    pair.faults.used_bytes = 0;
+    must(site_receive(to, volume->handle, PATIENCE_MS));
+    pair_close_both(&pair);
+}
+
+static void
+a_source_tells_how_much_an_image_takes(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0];
+    struct move_offer offer;
+    Csi__V1__VolumeCapability__BlockVolume block = CSI__V1__VOLUME_CAPABILITY__BLOCK_VOLUME__INIT;
+    char path[4096];
+    from->bench.mount.access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
+    from->bench.mount.block = &block;
+    struct volume_request request = request_for(&from->bench, "raw", 64 << 20);
+    volume_record *volume;
+    must(volume_create(from->bench.engine, &request, &from->bench.arena, &volume));
+    struct data data = volume_data(volume);
+    must(backend_path(from->bench.backend, &data, path, sizeof path));
+    int image = open(path, O_WRONLY | O_CLOEXEC);
+    static const char bytes[1 << 20] = {1};
+    CHECK_NUMBER(pwrite(image, bytes, sizeof bytes, 0), sizeof bytes);
+    CHECK(fsync(image) == 0 && close(image) == 0);
+    must(move_describe(from->bench.engine, volume->handle, &from->bench.arena, &offer));
+    CHECK(offer.used_bytes >= sizeof bytes && offer.used_bytes < 64 << 20);
+    pair_close_both(&pair);
+}
+
 /* Nobody can use the volume until somebody makes room there, so it is given back. */
 static void
 a_move_whose_source_is_full_is_given_up(void)
@@ -306,6 +350,8 @@ int
 main(void)
 {
     a_move_brings_the_data();
+    a_volume_for_which_there_is_no_room_does_not_move();
+    a_source_tells_how_much_an_image_takes();
     a_move_whose_source_is_full_is_given_up();
     a_move_that_has_begun_waits_for_no_other_operation();
     a_publish_during_a_move_says_that_the_volume_is_in_use();
