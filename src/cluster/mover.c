@@ -119,6 +119,7 @@ describe(void *context, const char *node_id, const char *key, struct arena *aren
         return error;
     out->is_in_use = reply.in_use;
     out->has_differences = reply.has_differences;
+    out->used_bytes = reply.used_bytes;
     return NULL;
 }
 

@@ -66,6 +66,7 @@ describe(struct call *call, const Skycap__V1__DescribeMoveRequest *request,
     reply->record = pack(offer.record, arena);
     reply->in_use = offer.is_in_use;
     reply->has_differences = offer.has_differences;
+    reply->used_bytes = offer.used_bytes;
     return NULL;
 }
 

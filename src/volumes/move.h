@@ -170,11 +170,6 @@ bool move_is_superseding(const volume_record *volume, const struct owner *owner)
 /* Writes SUPERSEDED. */
 MUST_CHECK struct error *move_supersede_held(struct engine *engine, struct held_volume *held,
                                              const struct owner *owner, struct arena *arena);
-/*
- * A volume that is SUPERSEDED and not in use becomes a snapshot, and has LEFT then. Does not wait
- * for a copy: to be called again until it has. FAILED_PRECONDITION: it is in use.
- */
-MUST_CHECK struct error *move_keep_superseded(struct engine *engine, const char *handle);
 
 /* ---- move_upkeep.c ---- */
 

@@ -15,6 +15,7 @@ struct move_offer {
     volume_record *record;
     bool is_in_use;
     bool has_differences; /* a copy can be made before the move, and completed by it */
+    uint64_t used_bytes;  /* 0: unknown */
 };
 
 /* What a node has of a volume. */

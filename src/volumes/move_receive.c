@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/handle.h"
 #include "volumes/move.h"
@@ -63,6 +64,26 @@ check_offer(const struct engine *engine, const struct move_offer *offer, const c
         return error_new(CODE_FAILED_PRECONDITION,
                          "the volume is in use on node \"%s\": unpublish it there first", node_id);
     return check_backend(engine, offer->record->handle);
+}
+
+/* A node that has snapshots of the volume may fetch only the difference: then it is not known. */
+static struct error *
+check_room(struct engine *engine, const struct move_offer *offer, struct arena *arena)
+{
+    const char *handle = offer->record->handle;
+    struct backend_capacity capacity;
+    struct bases_list bases;
+    struct error *error = bases_find(engine, handle, arena, &bases);
+    if (error || bases.count)
+        return error;
+    error = backend_capacity(backend_of(engine->backend, handle), &capacity);
+    if (error || offer->used_bytes <= capacity.available_bytes)
+        return error;
+    return error_new(CODE_RESOURCE_EXHAUSTED,
+                     "the volume \"%s\" takes %ju bytes, and node \"%s\" has room for %ju: make "
+                     "room there, or choose another node",
+                     offer->record->name, (uintmax_t)offer->used_bytes, engine->node_id,
+                     (uintmax_t)capacity.available_bytes);
 }
 
 /* The caller has locked the name. A row may be left of a volume that was deleted elsewhere. */
@@ -156,6 +177,8 @@ start(struct engine *engine, const struct move_order *order, const volume_record
         error = cluster->describe(cluster->context, source, key, arena, &offer);
     if (!error)
         error = check_offer(engine, &offer, source, order->for_publish, arena);
+    if (!error)
+        error = check_room(engine, &offer, arena);
     if (!error)
         error = name_lock_take(&engine->locks, "volume", offer.record->name, &lock);
     if (!error)

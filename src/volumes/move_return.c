@@ -2,9 +2,7 @@
 /*
  * What a node does when it is back and another node has recovered a volume of it meanwhile (rule
  * 13). It writes SUPERSEDED: from then on nobody can begin to use its copy, and calls go to the
- * owner. When the last user has stopped, the copy becomes a snapshot, so that nothing is lost, and
- * then the volume has LEFT. The snapshot is not taken before that: it would not have what the users
- * write afterwards.
+ * owner. What becomes of the copy then is in move_keep.c.
  */
 #include <string.h>
 
@@ -12,10 +10,7 @@
 #include "volumes/move.h"
 #include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
-#include "volumes/snapshot.h"
 #include "volumes/volume.h"
-
-#define SNAPSHOT_STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 
 /* ---- marking ---- */
 
@@ -138,44 +133,4 @@ move_reconcile(struct engine *engine, bool *is_complete)
     if (reconciling.is_complete)
         atomic_store(&engine->compared_returns, returns + 1);
     return NULL;
-}
-
-/* ---- keeping ---- */
-
-/* Another volume's snapshot may have the first name. */
-static struct error *
-find_or_make_snapshot(struct engine *engine, const volume_record *volume, struct arena *arena,
-                      snapshot_record **out)
-{
-    const char *name = arena_print(arena, "%s-before-recovery-%ju", volume->name,
-                                   (uintmax_t)volume->recovered_epoch);
-    struct error *error = snapshot_create_last(engine, name, volume->handle, arena, out);
-    if (!error || error->code != CODE_ALREADY_EXISTS)
-        return error;
-    error_free(error);
-    name = arena_print(arena, "%s-%s", name, volume->handle);
-    return snapshot_create_last(engine, name, volume->handle, arena, out);
-}
-
-struct error *
-move_keep_superseded(struct engine *engine, const char *handle)
-{
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct held_volume held AUTO(held_release) = {0};
-    snapshot_record *snapshot;
-    struct error *error = held_take_any(engine, handle, DATA_LOCK_WAIT_MS, &arena, &held);
-    if (error || held.record->state != VOLUME_STATE(SUPERSEDED))
-        return error;
-    error = volume_check_unused(engine, held.record, &arena);
-    if (!error)
-        error = find_or_make_snapshot(engine, held.record, &arena, &snapshot);
-    if (error || snapshot->state != SNAPSHOT_STATE(READY))
-        return error;
-    log_warn(engine->log, "what this node had of a recovered volume is a snapshot now",
-             LOG_TEXT("handle", handle), LOG_TEXT("node", held.record->move->node_id),
-             LOG_TEXT("snapshot", snapshot->name));
-    struct owner owner = {.epoch = held.record->epoch};
-    strncat(owner.node_id, held.record->move->node_id, sizeof owner.node_id - 1);
-    return move_leave_held(engine, &held, &owner, &arena);
 }

@@ -19,6 +19,20 @@ has_differences(struct engine *engine, const volume_record *volume)
                                     : strcmp(backend->ops->name, "btrfs") == 0);
 }
 
+/* 0: unknown. On plain directories files would have to be counted, which may take long. */
+static uint64_t
+measure(struct engine *engine, const volume_record *volume)
+{
+    struct data data = volume_data(volume);
+    struct data_usage usage = {0};
+    const char *backend = backend_of(engine->backend, data.handle)->ops->name;
+    if (data.kind == KIND_TREE && strcmp(backend, "btrfs") != 0 && strcmp(backend, "xfs") != 0)
+        return 0;
+    struct error *error AUTO(error_cleanup) = usage_cache_measure(
+        &engine->usages, engine->backend, &data, volume->size_bytes, &usage);
+    return error || usage.used_bytes == DATA_USAGE_UNKNOWN ? 0 : usage.used_bytes;
+}
+
 struct error *
 move_describe(struct engine *engine, const char *key, struct arena *arena, struct move_offer *out)
 {
@@ -35,6 +49,7 @@ move_describe(struct engine *engine, const char *key, struct arena *arena, struc
     out->record = held.record;
     out->has_differences = has_differences(engine, held.record);
     out->is_in_use = use != NULL;
+    out->used_bytes = measure(engine, held.record);
     return error_forgive(use, CODE_FAILED_PRECONDITION);
 }
 

@@ -12,6 +12,7 @@
 #include "volumes/data_lock.h"
 #include "volumes/move.h"
 #include "volumes/move_gone.h"
+#include "volumes/move_keep.h"
 #include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/move_silence.h"
@@ -19,7 +20,6 @@
 
 #define LOOK_MS 1000
 #define RENEW_MS 10000
-#define KEEP_MS 10000 /* after which what could not be kept as a snapshot is tried again */
 
 struct move_upkeep {
     struct engine *engine;
@@ -28,8 +28,7 @@ struct move_upkeep {
     uint64_t renewed_ms;    /* 0: never */
     bool is_complete;       /* the last comparison with the registry */
     char changes[OWNER_CHANGES_SIZE]; /* of the registry, before the last one that was complete */
-    uint64_t failed_ms; /* to keep a volume that another node has recovered; 0: never */
-    bool keeps;         /* in this round, volumes that others have recovered */
+    struct move_keeping keeping; /* of volumes that others have recovered */
     struct move_silence silence; /* of targets */
     struct move_gone gone;
 };
@@ -112,19 +111,6 @@ complete_target(struct engine *engine, const struct move_cluster *cluster,
     return error;
 }
 
-/* ---- volumes that are SUPERSEDED: rule 13 ---- */
-
-static struct error *
-keep(struct move_upkeep *upkeep, const char *handle)
-{
-    if (!upkeep->keeps)
-        return NULL;
-    struct error *error = move_keep_superseded(upkeep->engine, handle);
-    if (error)
-        upkeep->failed_ms = clock_now_ms();
-    return error;
-}
-
 /* ---- one volume ---- */
 
 static struct error *
@@ -141,7 +127,7 @@ complete(struct move_upkeep *upkeep, const struct move_cluster *cluster, struct 
     case VOLUME_STATE(GONE):
         return move_gone_look_at(&upkeep->gone, engine, cluster, row, arena);
     case VOLUME_STATE(SUPERSEDED):
-        return keep(upkeep, volume->handle);
+        return move_keep(&upkeep->keeping, engine, volume->handle);
     default:
         return NULL;
     }
@@ -196,7 +182,6 @@ static void
 look(void *context)
 {
     struct move_upkeep *upkeep = context;
-    upkeep->keeps = !upkeep->failed_ms || clock_now_ms() - upkeep->failed_ms >= KEEP_MS;
     move_gone_begin_round(&upkeep->gone);
     error_free(move_rows_walk(upkeep->engine, look_at, upkeep)); /* again soon */
     move_gone_end_round(&upkeep->gone);
@@ -221,5 +206,6 @@ move_upkeep_stop(struct move_upkeep *upkeep)
     ticker_stop(upkeep->ticker);
     ticker_stop(upkeep->renewer);
     move_silence_clear(&upkeep->silence);
+    move_keep_clear(&upkeep->keeping);
     free(upkeep);
 }

@@ -29,6 +29,7 @@ struct pair_row {
 struct pair_faults {
     atomic_bool is_lost[2];     /* this node, as the other one sees it */
     atomic_bool is_cut;         /* calls between the nodes do not arrive */
+    atomic_ullong used_bytes;   /* that sources tell; 0: what they measure */
     _Atomic enum code open;     /* of opening the data at the source; CODE_OK: none */
     atomic_uint opens_that_end; /* with `open`; further ones are well */
     void (*on_open)(void *context);
@@ -216,7 +217,11 @@ pair_describe(void *context, const char *node_id, const char *key, struct arena 
     struct site *site = context;
     struct error *error = pair_reach(site);
     CHECK_TEXT(node_id, site->other->id);
-    return error ? error : move_describe(pair_other(site), key, arena, out);
+    if (!error)
+        error = move_describe(pair_other(site), key, arena, out);
+    if (!error && site->pair->faults.used_bytes)
+        out->used_bytes = site->pair->faults.used_bytes;
+    return error;
 }
 
 static inline struct error *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves between two nodes whose calls the test makes fail: see move_pair.h. */
 #include "move_pair.h"
+#include "slow_backend.h"
 #include "volumes/data_lock.h"
 
 static void
@@ -15,6 +16,50 @@ a_move_brings_the_data(void)
     CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(LEFT));
     CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(READY));
     check_file(&to->bench, volume, "hello");
+    pair_close_both(&pair);
+}
+
+static void
+a_volume_for_which_there_is_no_room_does_not_move(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    volume_record *volume = create(&from->bench, "data");
+    pair.faults.used_bytes = UINT64_C(1) << 60;
+    struct error *error = site_receive(to, volume->handle, PATIENCE_MS);
+    CHECK(error && strstr(error->message, "\"data\" takes 1152921504606846976 bytes"));
+    CHECK_NUMBER(take_code(error), CODE_RESOURCE_EXHAUSTED);
+    CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(READY));
+    CHECK_NUMBER(site_row(from, volume->handle)->epoch, 0);
+    CHECK_NUMBER(site_state(to, volume->handle), -1);
+    pair.faults.used_bytes = 0;
+    must(site_receive(to, volume->handle, PATIENCE_MS));
+    pair_close_both(&pair);
+}
+
+static void
+a_source_tells_how_much_an_image_takes(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0];
+    struct move_offer offer;
+    Csi__V1__VolumeCapability__BlockVolume block = CSI__V1__VOLUME_CAPABILITY__BLOCK_VOLUME__INIT;
+    char path[4096];
+    from->bench.mount.access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
+    from->bench.mount.block = &block;
+    struct volume_request request = request_for(&from->bench, "raw", 64 << 20);
+    volume_record *volume;
+    must(volume_create(from->bench.engine, &request, &from->bench.arena, &volume));
+    struct data data = volume_data(volume);
+    must(backend_path(from->bench.backend, &data, path, sizeof path));
+    int image = open(path, O_WRONLY | O_CLOEXEC);
+    static const char bytes[1 << 20] = {1};
+    CHECK_NUMBER(pwrite(image, bytes, sizeof bytes, 0), sizeof bytes);
+    CHECK(fsync(image) == 0 && close(image) == 0);
+    must(move_describe(from->bench.engine, volume->handle, &from->bench.arena, &offer));
+    CHECK(offer.used_bytes >= sizeof bytes && offer.used_bytes < 64 << 20);
     pair_close_both(&pair);
 }
 
@@ -183,6 +228,45 @@ deleted_volumes_wait_quietly_for_a_lost_member(void)
     pair_close_both(&pair);
 }
 
+/* ---- what was recovered elsewhere ---- */
+
+static const struct log silent = {.level = LOG_ERROR + 1, .fd = STDERR_FILENO};
+
+static void
+supersede(struct site *site, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    struct held_volume held AUTO(held_release) = {0};
+    struct owner owner = {.epoch = 1, .recovered_epoch = 1};
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    snprintf(owner.node_id, sizeof owner.node_id, "%s", site->other->id);
+    must(held_take_any(site->bench.engine, handle, 0, &arena, &held));
+    must(move_supersede_held(site->bench.engine, &held, &owner, &arena));
+}
+
+/* A pool without room would be filled again and again. */
+static void
+a_copy_that_cannot_be_kept_is_not_made_again_at_once(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *site = &pair.sites[0];
+    volume_record *volume = create(&site->bench, "data");
+    site->bench.engine->log = &silent; /* it tells the operator of the recovery */
+    slow_down(site->bench.backend);
+    fails = true;
+    supersede(site, volume->handle);
+    site_look_after(site);
+    CHECK(wait_until_begun(1));
+    is_held = false;
+    sleep(4); /* four rounds */
+    CHECK_NUMBER(copies_begun, 1);
+    fails = false;
+    CHECK(site_comes_to(site, volume->handle, VOLUME_STATE(LEFT)));
+    CHECK_NUMBER(copies_begun, 2);
+    pair_close_both(&pair);
+}
+
 /* ---- recovering ---- */
 
 /* As a copy that was asked for: it tells what its volume is. */
@@ -209,7 +293,7 @@ a_deleted_volume_is_not_recovered(void)
     pair_open_both(&pair);
     struct site *from = &pair.sites[0], *to = &pair.sites[1];
     struct move_answer answer;
-    struct move_copies copies;
+    struct move_copies found;
     volume_record *volume = create(&from->bench, "data");
     must(site_receive(to, volume->handle, PATIENCE_MS));
     snapshot_record *snapshot = make_copy(to, volume, "monday");
@@ -218,9 +302,9 @@ a_deleted_volume_is_not_recovered(void)
     must(move_ask(to->bench.engine, volume->handle, true, &answer));
     must(pair_forget(from, volume->handle));
     pair.faults.is_lost[0] = true;
-    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &copies));
-    CHECK_NUMBER(copies.count, 1);
-    CHECK(copies.items[0].is_deleted);
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &found));
+    CHECK_NUMBER(found.count, 1);
+    CHECK(found.items[0].is_deleted);
     CHECK_NUMBER(take_code(move_recover(to->bench.engine, snapshot->handle)), CODE_NOT_FOUND);
     CHECK_NUMBER(site_state(to, volume->handle), -1);
     pair_close_both(&pair);
@@ -233,7 +317,7 @@ volumes_of_one_name_are_told_apart(void)
     struct pair pair;
     pair_open_both(&pair);
     struct site *from = &pair.sites[0], *to = &pair.sites[1];
-    struct move_copies copies;
+    struct move_copies found;
     volume_record *moved = create(&from->bench, "data");
     must(site_receive(to, moved->handle, PATIENCE_MS));
     must(site_receive(from, moved->handle, PATIENCE_MS));
@@ -250,15 +334,15 @@ volumes_of_one_name_are_told_apart(void)
     must(rows_update(to->bench.engine, &snapshot_rows, row.record, &row.revision));
 
     pair.faults.is_lost[0] = true;
-    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &copies));
-    CHECK_NUMBER(copies.count, 2);
-    CHECK_TEXT(copies.items[0].snapshot->handle, of_moved->handle);
-    CHECK(copies.items[0].is_lost);
-    CHECK_TEXT(copies.items[1].snapshot->handle, of_other->handle);
-    CHECK(!copies.items[1].is_lost);
-    must(move_find_copies(to->bench.engine, other->handle, &to->bench.arena, &copies));
-    CHECK_NUMBER(copies.count, 1);
-    CHECK_TEXT(copies.items[0].snapshot->handle, of_other->handle);
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &found));
+    CHECK_NUMBER(found.count, 2);
+    CHECK_TEXT(found.items[0].snapshot->handle, of_moved->handle);
+    CHECK(found.items[0].is_lost);
+    CHECK_TEXT(found.items[1].snapshot->handle, of_other->handle);
+    CHECK(!found.items[1].is_lost);
+    must(move_find_copies(to->bench.engine, other->handle, &to->bench.arena, &found));
+    CHECK_NUMBER(found.count, 1);
+    CHECK_TEXT(found.items[0].snapshot->handle, of_other->handle);
     pair_close_both(&pair);
 }
 
@@ -266,11 +350,14 @@ int
 main(void)
 {
     a_move_brings_the_data();
+    a_volume_for_which_there_is_no_room_does_not_move();
+    a_source_tells_how_much_an_image_takes();
     a_move_whose_source_is_full_is_given_up();
     a_move_that_has_begun_waits_for_no_other_operation();
     a_publish_during_a_move_says_that_the_volume_is_in_use();
     data_that_was_in_use_when_it_was_deleted_is_removed_later();
     deleted_volumes_wait_quietly_for_a_lost_member();
+    a_copy_that_cannot_be_kept_is_not_made_again_at_once();
     a_deleted_volume_is_not_recovered();
     volumes_of_one_name_are_told_apart();
     return check_report("moves");
