@@ -68,17 +68,19 @@ ask_to_move(struct client *client, Skycap__V1__MoveVolumeRequest *request, move_
 }
 
 struct error *
-volume_move(struct client *client, const char *volume_id, const char *node_id,
-            uint64_t *unavailable_ms)
+volume_move_begin(struct client *client, const Skycap__V1__MoveVolumeRequest *request,
+                  move_reply **reply, const char **operation)
 {
-    Skycap__V1__MoveVolumeRequest request = SKYCAP__V1__MOVE_VOLUME_REQUEST__INIT;
-    move_reply *reply;
-    request.volume_id = (char *)volume_id;
-    request.node_id = (char *)node_id;
-    struct error *error = ask_to_move(client, &request, &reply);
-    if (!error)
-        *unavailable_ms = reply->unavailable_ms;
-    return error;
+    *operation = NULL;
+    struct error *error =
+        client_ask_within(client, FIRST_MS, "skycap.v1.Moves/Move", request, reply);
+    if (!error || !is_unfinished(error) || !client_has_time(client))
+        return error;
+    struct error *failure = find_operation(client, request->volume_id, operation);
+    if (!failure && !*operation)
+        return error;
+    error_free(error);
+    return failure;
 }
 
 struct error *

@@ -5,8 +5,15 @@
 
 #include "cli/client.h"
 
-/* Waits until it is there. If it has to wait for the volume's release, that may take for ever. */
-MUST_CHECK struct error *volume_move(struct client *client, const char *volume_id,
-                                     const char *node_id, uint64_t *unavailable_ms);
+#include "proto/move.pb-c.h"
+
+/*
+ * Asks for the move, once. `*operation` is the one to wait for, in the client's arena; NULL: the
+ * volume is there, and the reply is set. ABORTED: the move has ended meanwhile; ask again.
+ */
+MUST_CHECK struct error *volume_move_begin(struct client *client,
+                                           const Skycap__V1__MoveVolumeRequest *request,
+                                           Skycap__V1__MoveVolumeReply **reply,
+                                           const char **operation);
 
 #endif

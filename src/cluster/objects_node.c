@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cluster/cluster.h"
 #include "cluster/node_calls.h"
 #include "proto/objects.rpc.h"
 #include "repository/objects.h"
@@ -192,13 +193,36 @@ ask_put(struct question *q)
     return error;
 }
 
+/*
+ * What this node sends has one limit (sender.h). The turn is taken before the call, whose time is
+ * limited, and only once: pieces, so that others get theirs in between.
+ */
+static void
+wait_for_turn(const struct node_objects *at, struct sender *sender, size_t size)
+{
+    for (size_t done = 0; done < size && !is_over(at); done += PIECE_BYTES) {
+        uint64_t piece = size - done < PIECE_BYTES ? size - done : PIECE_BYTES;
+        uint64_t until_ns = clock_now_ns() + sender_take(sender, piece);
+        for (uint64_t now_ns; (now_ns = clock_now_ns()) < until_ns && !is_over(at);) {
+            uint64_t left_ns = until_ns - now_ns, step_ns = LOOK_MS * UINT64_C(1000000);
+            nanosleep(&(struct timespec){.tv_nsec = (long)(left_ns < step_ns ? left_ns : step_ns)},
+                      NULL);
+        }
+    }
+}
+
 static struct error *
 node_put(struct objects *objects, const char *key, const uint8_t *bytes, size_t size,
          enum objects_put how)
 {
     struct question q = {.put_bytes = bytes, .size = size, .replaces = how == OBJECTS_REPLACE};
     set_key(&q, objects, key);
-    return run(&q, ask_put);
+    struct sender *sender = cluster_sender(q.at->nodes->calls.cluster);
+    wait_for_turn(q.at, sender, size);
+    struct error *error = run(&q, ask_put);
+    if (!error)
+        sender_count(sender, size, size);
+    return error;
 }
 
 /* What was put is durable. */

@@ -78,7 +78,7 @@ void
 sender_print_metrics(const struct sender *sender, struct buffer *out)
 {
     buffer_print(out,
-                 "# HELP skycap_transfer_sent_bytes_total Bytes of volumes that were sent to other "
+                 "# HELP skycap_transfer_sent_bytes_total Bytes of volumes and exports sent to other "
                  "nodes.\n# TYPE skycap_transfer_sent_bytes_total counter\n"
                  "skycap_transfer_sent_bytes_total %" PRIu64 "\n"
                  "# HELP skycap_transfer_saved_bytes_total Bytes that compression has saved.\n"

@@ -39,7 +39,8 @@ receive(struct call *call, const Skycap__V1__ReceiveVolumeRequest *request,
         Skycap__V1__MoveVolumeReply *reply)
 {
     struct move_result result;
-    struct move_order order = {request->handle, request->for_publish, request->bytes_per_second};
+    struct move_order order = {request->handle, request->for_publish, request->bytes_per_second,
+                               request->not_in_use};
     struct error *error = transfer_check_handle("handle", request->handle);
     if (!error)
         error = move_receive(controller_engine(call), &order, controller_wait_ms(call), &result);

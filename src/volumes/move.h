@@ -104,11 +104,13 @@ struct move_order {
     const char *handle;
     bool for_publish;
     uint64_t bytes_per_second; /* that are fetched at most; 0: no limit */
+    bool not_in_use;           /* a volume in use is not waited for */
 };
 
 /*
  * Moves the volume here, and waits for that for `wait_ms`; then ABORTED with the percentage.
  * `for_publish`: FAILED_PRECONDITION unless the volume follows its users and is not in use.
+ * `not_in_use`: FAILED_PRECONDITION if it is in use, or is when it is to be given up there.
  * NOT_FOUND: there is no such volume.
  */
 MUST_CHECK struct error *move_receive(struct engine *engine, const struct move_order *order,

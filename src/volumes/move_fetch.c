@@ -376,7 +376,7 @@ take_record(struct move_work *work, volume_record *source)
     source->n_attachments = 0;
 }
 
-/* ABORTED: the volume is in use; it may be released soon. */
+/* ABORTED: the volume is in use; it may be released soon, unless the move does not wait for that. */
 static struct error *
 try_to_begin(struct move_work *work)
 {
@@ -384,7 +384,7 @@ try_to_begin(struct move_work *work)
     int64_t now = clock_unix_ns();
     struct error *error = work->cluster->begin(work->cluster->context, work->record->move->node_id,
                                                work->key, &work->arena, &source);
-    if (error && error->code == CODE_FAILED_PRECONDITION)
+    if (error && error->code == CODE_FAILED_PRECONDITION && !work->record->move->not_in_use)
         error->code = CODE_ABORTED;
     if (error)
         return error;

@@ -12,6 +12,7 @@
 #include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/move_work.h"
+#include "volumes/spec.h"
 #include "volumes/volume.h"
 
 /* ---- may it come? ---- */
@@ -51,16 +52,16 @@ check_backend(const struct engine *engine, const char *handle)
 
 static struct error *
 check_offer(const struct engine *engine, const struct move_offer *offer, const char *node_id,
-            bool for_publish, struct arena *arena)
+            const struct move_order *order, struct arena *arena)
 {
     struct text_map parameters = volume_parameters(offer->record, arena);
     const char *mobility = text_map_find(&parameters, "mobility");
-    if (for_publish && (!mobility || strcmp(mobility, "follow") != 0))
+    if (order->for_publish && (!mobility || strcmp(mobility, "follow") != 0))
         return error_new(CODE_FAILED_PRECONDITION,
                          "the volume is on node \"%s\", and cannot be used on node \"%s\": move "
                          "it, or set its parameter mobility to follow",
                          node_id, engine->node_id);
-    if (for_publish && offer->is_in_use)
+    if ((order->for_publish || order->not_in_use) && offer->is_in_use)
         return error_new(CODE_FAILED_PRECONDITION,
                          "the volume is in use on node \"%s\": unpublish it there first", node_id);
     return check_backend(engine, offer->record->handle);
@@ -132,7 +133,7 @@ check_unchanged(struct engine *engine, const char *handle, const volume_record *
 
 static struct error *
 start_work(struct engine *engine, volume_record *volume, const char *node_id, bool was_here,
-           uint64_t bytes_per_second, struct arena *arena)
+           const struct move_order *order, struct arena *arena)
 {
     char operation[BACKEND_HANDLE_SIZE], last_transfer[BACKEND_HANDLE_SIZE];
     struct store_change changes[MOVE_ROWS_CHANGES];
@@ -146,7 +147,10 @@ start_work(struct engine *engine, volume_record *volume, const char *node_id, bo
     volume->move->operation = arena_string(arena, operation);
     volume->move->last_transfer = arena_string(arena, last_transfer);
     volume->move->was_here = was_here;
-    volume->move->bytes_per_second = bytes_per_second;
+    struct text_map parameters = volume_parameters(volume, arena);
+    volume->move->bytes_per_second =
+        order->bytes_per_second ? order->bytes_per_second : spec_transfer_rate(&parameters);
+    volume->move->not_in_use = order->not_in_use;
     move_rows_add_write(volume, arena, changes, &count);
     struct ops_spec spec = move_work_spec(engine, volume->handle);
     spec.id = operation;
@@ -176,7 +180,7 @@ start(struct engine *engine, const struct move_order *order, const volume_record
     if (!error)
         error = cluster->describe(cluster->context, source, key, arena, &offer);
     if (!error)
-        error = check_offer(engine, &offer, source, order->for_publish, arena);
+        error = check_offer(engine, &offer, source, order, arena);
     if (!error)
         error = check_room(engine, &offer, arena);
     if (!error)
@@ -186,7 +190,7 @@ start(struct engine *engine, const struct move_order *order, const volume_record
     if (!error)
         error = check_name(engine, offer.record, arena);
     if (!error)
-        error = start_work(engine, offer.record, source, was_here, order->bytes_per_second, arena);
+        error = start_work(engine, offer.record, source, was_here, order, arena);
     if (!error)
         *operation = offer.record->move->operation;
     return error;

@@ -45,7 +45,7 @@ const struct parameter parameter_table_of_volumes[] = {
                 "Default: `stay`"},
     {PARAMETER_TRANSFER_RATE, .value = RATE, .is_rate = true,
      .meaning = "in a cluster: how many bytes per second are fetched at most when the volume is "
-                "created from a source on another node. Default: `unlimited`"},
+                "created from a source on another node, and when it moves. Default: `unlimited`"},
     {"read-bytes-per-second", .value = RATE, .is_rate = true, .is_mutable = true,
      .meaning = "limit for the device of an image, in the control group of the pod. Default, "
                 "also for the next three: `unlimited`"},

@@ -203,6 +203,7 @@ move(struct call *call, const Skycap__V1__MoveVolumeRequest *request,
     struct error *error = find_target(set, request, &parts, &target);
     order.handle = error ? "" : (char *)parts.handle;
     order.bytes_per_second = request->bytes_per_second;
+    order.not_in_use = request->not_in_use;
     if (!error)
         error = receive(call, target, &order, reply);
     if (!error)
