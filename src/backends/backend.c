@@ -404,8 +404,7 @@ make_between(struct backend *to_backend, const struct data *from, const char *fr
         error = backend_create(to_backend, to, settings);
     if (!error)
         error = backend_path(to_backend, to, to_path, sizeof to_path);
-    return error ? error
-                 : fill_between(from, from_path, to_path, settings->size_bytes, progress);
+    return error ? error : fill_between(from, from_path, to_path, settings->size_bytes, progress);
 }
 
 struct error *

@@ -141,8 +141,7 @@ struct progress {
  * Forgets the position of an earlier attempt, before what that has made is removed. Returns in
  * `*out` the progress of one that begins anew; `progress` may be NULL.
  */
-MUST_CHECK struct error *progress_begin_anew(const struct progress *progress,
-                                             struct progress *out);
+MUST_CHECK struct error *progress_begin_anew(const struct progress *progress, struct progress *out);
 
 void progress_rest(const struct progress *progress, uint32_t ms);
 void progress_pause(const struct progress *progress, uint32_t ms);

@@ -77,14 +77,15 @@ sender_count(struct sender *sender, uint64_t sent, uint64_t plain)
 void
 sender_print_metrics(const struct sender *sender, struct buffer *out)
 {
-    buffer_print(out,
-                 "# HELP skycap_transfer_sent_bytes_total Bytes of volumes and exports sent to other "
-                 "nodes.\n# TYPE skycap_transfer_sent_bytes_total counter\n"
-                 "skycap_transfer_sent_bytes_total %" PRIu64 "\n"
-                 "# HELP skycap_transfer_saved_bytes_total Bytes that compression has saved.\n"
-                 "# TYPE skycap_transfer_saved_bytes_total counter\n"
-                 "skycap_transfer_saved_bytes_total %" PRIu64 "\n",
-                 (uint64_t)atomic_load(&sender->sent), (uint64_t)atomic_load(&sender->saved));
+    buffer_print(
+        out,
+        "# HELP skycap_transfer_sent_bytes_total Bytes of volumes and exports sent to other "
+        "nodes.\n# TYPE skycap_transfer_sent_bytes_total counter\n"
+        "skycap_transfer_sent_bytes_total %" PRIu64 "\n"
+        "# HELP skycap_transfer_saved_bytes_total Bytes that compression has saved.\n"
+        "# TYPE skycap_transfer_saved_bytes_total counter\n"
+        "skycap_transfer_saved_bytes_total %" PRIu64 "\n",
+        (uint64_t)atomic_load(&sender->sent), (uint64_t)atomic_load(&sender->saved));
     buffer_print(out,
                  "# HELP skycap_transfers_running Streams that are being sent to other nodes.\n"
                  "# TYPE skycap_transfers_running gauge\nskycap_transfers_running %" PRIu64 "\n"

@@ -31,7 +31,7 @@ struct oim_driver {
     struct engine engine;
     bool is_in_cluster;              /* the ids of new volumes contain the home of this node */
     char own_home[HANDLE_HOME_SIZE]; /* of this node */
-    char boot_id[64]; /* of the running kernel */
+    char boot_id[64];                /* of the running kernel */
     uint64_t timeout_ms;
     struct metadata metadata; /* of each call to the controller */
     struct tls_context *tls;

@@ -94,9 +94,8 @@ keep(struct listing *listing, const char *id, const export_record *record)
             memcpy(items, out->items, out->count * sizeof *items);
         out->items = items;
     }
-    out->items[out->count++] =
-        (struct export_item){arena_string(listing->arena, id),
-                             message_bytes_copy(&record->base, listing->arena)};
+    out->items[out->count++] = (struct export_item){
+        arena_string(listing->arena, id), message_bytes_copy(&record->base, listing->arena)};
 }
 
 static struct error *
@@ -154,8 +153,7 @@ export_record_find(struct repository *repository, const char *text, struct arena
 {
     struct export_list list;
     size_t found = 0;
-    struct listing listing = {
-        .repository = repository, .text = text, .arena = arena, .out = &list};
+    struct listing listing = {.repository = repository, .text = text, .arena = arena, .out = &list};
     struct error *error = list_records(&listing);
     for (size_t i = 0; !error && i < list.count; i++)
         if (!strcmp(list.items[i].record->name, text)) {

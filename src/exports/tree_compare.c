@@ -122,8 +122,7 @@ struct link_key {
 
 /* The first name decides which inode it is on the other side. */
 static struct error *
-pair_inodes(struct comparison *comparison, char side, uint64_t inode, uint64_t other,
-            bool *is_same)
+pair_inodes(struct comparison *comparison, char side, uint64_t inode, uint64_t other, bool *is_same)
 {
     struct link_key key = {.side = side};
     uint64_t known;

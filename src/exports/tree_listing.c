@@ -42,8 +42,7 @@ add_name(struct tree_listing *listing, const char *name, size_t size, const stru
 {
     if (listing->count == listing->capacity) {
         listing->capacity = listing->capacity ? listing->capacity * 2 : 64;
-        listing->names =
-            memory_resize(listing->names, listing->capacity * sizeof *listing->names);
+        listing->names = memory_resize(listing->names, listing->capacity * sizeof *listing->names);
     }
     char *copy = arena_alloc(&listing->arena, size + 1);
     memcpy(copy, name, size);

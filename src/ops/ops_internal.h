@@ -29,11 +29,11 @@ struct operation {
     unsigned users;         /* pointers to it that are held without the lock of struct ops */
     pthread_mutex_t saving; /* held for each write of the record, to keep them in order */
     uint64_t saved_ms;
-    bool has_reported;    /* in this process; before that, `done` is what an earlier one had done */
+    bool has_reported; /* in this process; before that, `done` is what an earlier one had done */
     int64_t reported_done; /* by this try; `done` of the record may be that of an earlier one */
-    uint64_t sampled_ms;  /* of the rate: when it was */
-    int64_t sampled_done; /* this much */
-    bool is_told_stalled; /* it was logged */
+    uint64_t sampled_ms;   /* of the rate: when it was */
+    int64_t sampled_done;  /* this much */
+    bool is_told_stalled;  /* it was logged */
 };
 
 /* Operations of one kind that have ended since the start. */

@@ -14,7 +14,7 @@
 struct http_reply {
     unsigned status;
     bool has_length;
-    uint64_t length; /* Content-Length */
+    uint64_t length;        /* Content-Length */
     int64_t date, modified; /* Date and Last-Modified in Unix time; 0: none that is understood */
     bool is_chunked;
     bool closes; /* the server closes the connection behind it */

@@ -160,8 +160,7 @@ copy_during_freeze(struct copy *copy, const struct data *to, const struct progre
     struct progress anew;
     struct frozen_copy context = {.progress = progress, .freeze = freeze};
     struct error *error = progress_begin_anew(progress, &anew);
-    return error ? error
-                 : copy_data(copy, to, &(struct progress){report, is_cancelled, &context});
+    return error ? error : copy_data(copy, to, &(struct progress){report, is_cancelled, &context});
 }
 
 static struct error *

@@ -23,9 +23,8 @@ copy_cursor_read(struct copy_cursor *cursor, const operation_record *operation,
         return;
     cursor->has_position =
         from->kind == KIND_IMAGE || (boot_id[0] && strcmp(record->boot_id, boot_id) == 0);
-    cursor->position =
-        (struct copy_position){record->offset, record->done_bytes, record->source_inode,
-                               record->source_changed_ns};
+    cursor->position = (struct copy_position){record->offset, record->done_bytes,
+                                              record->source_inode, record->source_changed_ns};
 }
 
 static struct error *

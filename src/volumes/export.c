@@ -86,8 +86,8 @@ find_base(struct exporting *export, struct export_list *list, unsigned tries)
 {
     struct engine *engine = export->engine;
     struct buffer bytes AUTO(buffer_clear) = {0};
-    struct error *error = export_record_list(
-        export->use.repository, export->snapshot->source_handle, &export->try, list);
+    struct error *error = export_record_list(export->use.repository,
+                                             export->snapshot->source_handle, &export->try, list);
     if (!error)
         error = export_base_find(engine, export->snapshot, list, export->fd, &export->try,
                                  &export->base);

@@ -17,8 +17,8 @@ static const char *
 volume_name(struct exporting *export)
 {
     struct row row;
-    struct error *error AUTO(error_cleanup) = rows_get(
-        export->engine, &volume_rows, export->snapshot->source_handle, &export->try, &row);
+    struct error *error AUTO(error_cleanup) =
+        rows_get(export->engine, &volume_rows, export->snapshot->source_handle, &export->try, &row);
     return error ? "" : ((const volume_record *)row.record)->name;
 }
 
@@ -154,8 +154,8 @@ export_commit_row(struct exporting *export, const char *id, const export_record 
     struct row row;
     struct error *error;
     do {
-        error = rows_get(export->engine, &snapshot_rows, export->snapshot->handle, &export->try,
-                         &row);
+        error =
+            rows_get(export->engine, &snapshot_rows, export->snapshot->handle, &export->try, &row);
         if (error)
             return error;
         add_export((snapshot_record *)row.record, make_export(export, id, record), &export->try);

@@ -224,7 +224,7 @@ check_still_wanted(struct engine *engine, const struct move_order *order,
     if (!error)
         error = cluster->describe(cluster->context, source, move_keys_print(engine, volume, arena),
                                   arena, &offer);
-    return error ? NULL : check_offer(engine, &offer, source, true, arena);
+    return error ? NULL : check_offer(engine, &offer, source, order, arena);
 }
 
 /* `*operation` is NULL if the volume is here. */

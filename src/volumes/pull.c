@@ -147,9 +147,8 @@ begin(struct pull *pull, struct arena *arena)
         pull_position_read(pull->engine, pull->row, arena, &found, &pull->has_row);
     if (error)
         return error;
-    bool is_same =
-        pull->has_row && strcmp(found.snapshot, request->snapshot) == 0 &&
-        (request->start == PULL_ONTO || strcmp(found.node_id, request->node_id) == 0);
+    bool is_same = pull->has_row && strcmp(found.snapshot, request->snapshot) == 0 &&
+                   (request->start == PULL_ONTO || strcmp(found.node_id, request->node_id) == 0);
     if (request->start == PULL_ONTO) {
         if (pull->has_row && (!is_same || strcmp(found.base, request->base) != 0))
             return refuse_onto(pull);

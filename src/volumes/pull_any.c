@@ -36,8 +36,8 @@ find_begun(const struct search *search, struct arena *arena)
     const struct pull_request *request = search->request;
     struct pull_position found;
     bool is_there;
-    struct error *error AUTO(error_cleanup) = pull_position_read(
-        search->engine, pull_row(request->to, arena), arena, &found, &is_there);
+    struct error *error AUTO(error_cleanup) =
+        pull_position_read(search->engine, pull_row(request->to, arena), arena, &found, &is_there);
     bool is_begun =
         !error && is_there && found.position.offset && is_same(found.snapshot, request->snapshot);
     return is_begun ? found.node_id : request->node_id;
@@ -70,7 +70,7 @@ static const char *
 find_node(struct search *search, const char *before)
 {
     const struct replica_cluster *cluster = atomic_load(&search->engine->replicas);
-    const char *first = search->request->node_id, *const *ids;
+    const char *first = search->request->node_id, *const * ids;
     size_t count = 0;
     bool answers, first_answers = false;
     if (has_it(search, before, &answers))
@@ -109,8 +109,8 @@ wait_for_node(struct search *search, const struct progress *progress, struct are
 }
 
 struct error *
-pull_any(struct engine *engine, const struct pull_request *request,
-         const struct progress *progress, struct arena *arena, const char **node_id)
+pull_any(struct engine *engine, const struct pull_request *request, const struct progress *progress,
+         struct arena *arena, const char **node_id)
 {
     struct search search = {.engine = engine, .request = request};
     bool is_impatient = false;
@@ -124,7 +124,8 @@ pull_any(struct engine *engine, const struct pull_request *request,
         is_impatient = false;
         attempt.node_id = *node_id;
         error = pull_data(engine, &attempt, progress);
-        bool is_gone = error && error->code == CODE_NOT_FOUND && !is_same(*node_id, request->node_id);
+        bool is_gone =
+            error && error->code == CODE_NOT_FOUND && !is_same(*node_id, request->node_id);
         if (!is_impatient && !is_gone)
             break;
         error_free(error);

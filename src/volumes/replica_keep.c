@@ -46,8 +46,8 @@ ask_node(struct engine *engine, const struct replica_cluster *cluster, struct qu
     enum replica_state states[MOST_HANDLES];
     for (size_t i = 0; i < question->count; i++)
         handles[i] = question->rows[i]->handle;
-    struct error *error AUTO(error_cleanup) = cluster->ask(
-        cluster->context, question->node_id, handles, question->count, states);
+    struct error *error AUTO(error_cleanup) =
+        cluster->ask(cluster->context, question->node_id, handles, question->count, states);
     for (size_t i = 0; i < question->count && !error; i++) {
         struct replica_row *row = question->rows[i];
         bool is_new = clock_unix_ns() - row->since_ns < NEW_NS;

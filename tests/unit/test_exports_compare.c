@@ -81,8 +81,9 @@ device_numbers_are_compared(struct ends *ends)
         return; /* only root can */
     CHECK(went_well(export_tree(ends, from, NULL, &tree)));
     CHECK_TEXT(say(ends, &tree, "true"), "");
-    CHECK_TEXT(say(ends, &tree, "rm device; mknod -m 644 device c 1 5; touch -r \"$1/device\" device"),
-               "the device numbers of \"/device\" differ");
+    CHECK_TEXT(
+        say(ends, &tree, "rm device; mknod -m 644 device c 1 5; touch -r \"$1/device\" device"),
+        "the device numbers of \"/device\" differ");
 }
 
 int

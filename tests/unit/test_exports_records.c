@@ -63,10 +63,9 @@ list(struct objects *objects, enum object_kind kind, objects_each *each, void *c
     return inner_of(objects)->ops->list(inner_of(objects), kind, each, context);
 }
 
-static struct error *
-delete(struct objects *objects, const char *key)
+static struct error *delete (struct objects *objects, const char *key)
 {
-    return inner_of(objects)->ops->delete(inner_of(objects), key);
+    return inner_of(objects)->ops->delete (inner_of(objects), key);
 }
 
 static void

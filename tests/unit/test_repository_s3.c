@@ -113,9 +113,8 @@ test_replies(void)
                  CODE_OK);
     CHECK_NUMBER(reply.modified, 784111777);
     CHECK_NUMBER(reply.date - reply.modified, 25 * 3600);
-    CHECK_NUMBER(
-        parse_reply("HTTP/1.1 200 OK\r\nLast-Modified: yesterday\r\n\r\n", &reply, &used),
-        CODE_OK);
+    CHECK_NUMBER(parse_reply("HTTP/1.1 200 OK\r\nLast-Modified: yesterday\r\n\r\n", &reply, &used),
+                 CODE_OK);
     CHECK_NUMBER(reply.modified, 0);
     static const char *const bad[] = {
         "HTTP/2 200 OK\r\n\r\n",

@@ -220,8 +220,7 @@ connection_set_locate(const struct connection_set *set, const char *name, const 
     char home[HANDLE_HOME_SIZE], place[SPEC_MAX_ALIAS + 1 + sizeof home];
     *out = connection_set_find(set, name);
     bool is_ours = *out ? (*out)->spec->driver->has_homes : spec_is_alias(name);
-    if (!set->home[0] || !is_ours || !read_home(*out, handle, home) ||
-        strcmp(home, set->home) == 0)
+    if (!set->home[0] || !is_ours || !read_home(*out, handle, home) || strcmp(home, set->home) == 0)
         return NULL;
     snprintf(place, sizeof place, "%s@%s", *out ? (*out)->spec->name : name, home);
     *out = connection_set_find_place(set, place);

@@ -127,7 +127,7 @@ open_driver(const struct node *node, const struct kind *kind, const struct conne
         .like = kind->like,
     };
     struct text_map topology = {0};
-    struct remote *remote = NULL; /* one with trouble is not called */
+    struct remote *remote = NULL;        /* one with trouble is not called */
     if (!kind->driver->speaks_our_ids) { /* as it reports it itself */
         text_map_set(&topology, arena, IDS_TOPOLOGY_NODE, node->member->id);
         options.topology = &topology;
@@ -291,8 +291,8 @@ is_engine(const struct connection *connection)
 static bool
 is_oim(const struct connection *connection)
 {
-    uint64_t controller =
-        UINT64_C(1) << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE;
+    uint64_t controller = UINT64_C(1)
+                          << CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE;
     return connection->spec->driver->has_homes && !is_engine(connection) &&
            connection_services(connection) & controller;
 }

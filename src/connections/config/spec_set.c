@@ -64,8 +64,7 @@ check_server(const struct spec_set_file *file, const struct spec_set_file *other
 }
 
 struct error *
-spec_set_check(const struct spec_set_file *files, size_t count, size_t index,
-               const char *node_id)
+spec_set_check(const struct spec_set_file *files, size_t count, size_t index, const char *node_id)
 {
     struct error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {

@@ -118,8 +118,7 @@ is_size_fine(const copy_record *record, const Csi__V1__CreateVolumeRequest *requ
 static struct connection *
 copier_of(const struct connection_set *set, struct connection *from)
 {
-    struct connection *own =
-        from->node_address ? connection_set_find(set, from->spec->name) : NULL;
+    struct connection *own = from->node_address ? connection_set_find(set, from->spec->name) : NULL;
     return own ? own : from;
 }
 

@@ -21,8 +21,8 @@ set_capability(struct cross_copy_run *run)
 void
 cross_copy_run_begin(struct cross_copy_work *work, struct cross_copy_run *run)
 {
-    *run = (struct cross_copy_run){.work = work,
-                                   .call = call_new_detached(work->router->runtime, 0)};
+    *run =
+        (struct cross_copy_run){.work = work, .call = call_new_detached(work->router->runtime, 0)};
     csi__v1__volume__init(&run->source);
     if (!cross_copy_run_is_of_snapshot(run))
         run->source.volume_id = cross_copy_run_content(run)->volume->volume_id;
@@ -47,8 +47,7 @@ cross_copy_run_content(const struct cross_copy_run *run)
 bool
 cross_copy_run_is_of_snapshot(const struct cross_copy_run *run)
 {
-    return cross_copy_run_content(run)->type_case ==
-           CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT;
+    return cross_copy_run_content(run)->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT;
 }
 
 struct error *

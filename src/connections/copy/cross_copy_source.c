@@ -47,11 +47,11 @@ ask_for_type(struct cross_copy_run *run, const char **type)
     if (!global_id_parse(kind, id, &parts))
         return error_new(CODE_NOT_FOUND, "there is no \"%s\"", id);
     volume.volume = snapshot.snapshot = ids_print(kind, parts.handle, arena);
-    struct error *error = forward_own(
-        work->router, work->set, work->from, run->call,
-        of_snapshot ? "skycap.v1.Inventory/GetSnapshot" : "skycap.v1.Inventory/GetVolume",
-        of_snapshot ? &snapshot.base : &volume.base,
-        of_snapshot ? &snapshot_reply.base : &volume_reply.base);
+    struct error *error = forward_own(work->router, work->set, work->from, run->call,
+                                      of_snapshot ? "skycap.v1.Inventory/GetSnapshot"
+                                                  : "skycap.v1.Inventory/GetVolume",
+                                      of_snapshot ? &snapshot.base : &volume.base,
+                                      of_snapshot ? &snapshot_reply.base : &volume_reply.base);
     *type = snapshot_reply.snapshot ? snapshot_reply.snapshot->type
             : volume_reply.volume   ? volume_reply.volume->type
                                     : "";

@@ -14,8 +14,7 @@ find_target(const struct choice *choice, struct connection **out)
         if (!(*out)->node_address)
             return NULL;
     }
-    struct driver_facts *facts AUTO(driver_facts_cleanup) =
-        driver_facts(choice->items[0]->driver);
+    struct driver_facts *facts AUTO(driver_facts_cleanup) = driver_facts(choice->items[0]->driver);
     return error_new(CODE_FAILED_PRECONDITION,
                      "a node copies from another connection only to itself: send this request to "
                      "node \"%s\", or copy within the connection first",

@@ -70,10 +70,10 @@ health_of(const struct lost *lost)
 {
     const char *node_id = lost->facts->node_id, *trouble = lost->facts->trouble;
     bool is_lost = lost->connection->is_lost;
-    const char *message =
-        trouble ? arena_print(lost->arena, "node \"%s\" %s: it %s", node_id,
-                              is_lost ? "is lost" : "cannot be called", trouble)
-                : arena_print(lost->arena, "node \"%s\" does not answer", node_id);
+    const char *message = trouble
+                              ? arena_print(lost->arena, "node \"%s\" %s: it %s", node_id,
+                                            is_lost ? "is lost" : "cannot be called", trouble)
+                              : arena_print(lost->arena, "node \"%s\" does not answer", node_id);
     return (struct health_report){
         {{PROBLEM_INACCESSIBLE, is_lost ? "NodeLost" : "NodeUnreachable", message}}, 1};
 }

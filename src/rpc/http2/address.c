@@ -24,9 +24,9 @@ static const struct tcp_scheme {
     enum family family;
     bool is_dns; /* it may name a server, "dns://SERVER/", and the port may be missing */
 } tcp_schemes[] = {
-    {"dns:", FAMILY_ANY, true},     {"passthrough:", FAMILY_ANY, false},
-    {"ipv4:", FAMILY_IPV4, false},  {"ipv6:", FAMILY_IPV6, false},
-    {"tcp://", FAMILY_ANY, false},  {"tcp4://", FAMILY_IPV4, false},
+    {"dns:", FAMILY_ANY, true},      {"passthrough:", FAMILY_ANY, false},
+    {"ipv4:", FAMILY_IPV4, false},   {"ipv6:", FAMILY_IPV6, false},
+    {"tcp://", FAMILY_ANY, false},   {"tcp4://", FAMILY_IPV4, false},
     {"tcp6://", FAMILY_IPV6, false},
 };
 
