@@ -29,7 +29,10 @@ is_mounted(const struct cross_copy_run *run)
     return run->capability.access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
 }
 
-/* "directory", "block" or a file system: what the engine tells of a volume or of a snapshot. */
+/*
+ * "directory", "block" or a file system: what the engine tells of the source; or of the temporary
+ * copy, once there is one, because the source may be gone then.
+ */
 static struct error *
 ask_for_type(struct cross_copy_run *run, const char **type)
 {
@@ -40,9 +43,12 @@ ask_for_type(struct cross_copy_run *run, const char **type)
     Skycap__V1__GetVolumeResponse volume_reply = SKYCAP__V1__GET_VOLUME_RESPONSE__INIT;
     Skycap__V1__GetSnapshotRequest snapshot = SKYCAP__V1__GET_SNAPSHOT_REQUEST__INIT;
     Skycap__V1__GetSnapshotResponse snapshot_reply = SKYCAP__V1__GET_SNAPSHOT_RESPONSE__INIT;
-    bool of_snapshot = cross_copy_run_is_of_snapshot(run);
+    const Csi__V1__Volume *helper = work->record->helper;
+    bool of_snapshot = !helper && cross_copy_run_is_of_snapshot(run);
     enum id_kind kind = of_snapshot ? ID_SNAPSHOT : ID_VOLUME;
-    const char *id = of_snapshot ? content->snapshot->snapshot_id : content->volume->volume_id;
+    const char *id = helper        ? helper->volume_id
+                     : of_snapshot ? content->snapshot->snapshot_id
+                                   : content->volume->volume_id;
     struct global_id parts;
     if (!global_id_parse(kind, id, &parts))
         return error_new(CODE_NOT_FOUND, "there is no \"%s\"", id);
