@@ -64,7 +64,9 @@ rewrite_pack(struct rewriting *rewriting, const struct object_name *name)
 {
     struct repository *repository = rewriting->prune->repository;
     struct sealing_key key;
-    struct error *error = repository_load_bytes(repository, OBJECT_PACK, name, &rewriting->pack);
+    /* Each chunk is checked when it is copied: damage in the others does no harm. */
+    struct error *damage AUTO(error_cleanup) = NULL;
+    struct error *error = repository_load_pack(repository, name, &rewriting->pack, &damage);
     if (!error)
         error = pack_read_list(repository->sealing, rewriting->pack.bytes, rewriting->pack.size,
                                &key, &rewriting->list);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the index anew from the lists in the packs, for packs that no sound index names. Packs are
- * read whole, because only their names tell that all of their bytes are there.
+ * read whole, because only their names tell that all of their bytes are there. Of a damaged pack,
+ * the chunks that can be opened are in the new index.
  *
  * Garbage is no exception: a snapshot may use it that was written since, and prune can tell only if
  * an index names the pack. Prune removes it from the index again before it deletes it.
  */
 #include <string.h>
 
+#include "base/memory.h"
 #include "repository/id_set.h"
 #include "repository/writers.h"
 
@@ -17,7 +19,8 @@ struct rebuilding {
     struct writers_own own;
     struct id_set known;   /* packs that need no entry */
     struct buffer damaged; /* names of damaged index objects */
-    struct buffer pack, list, index;
+    struct buffer pack, list, index, work;
+    uint8_t *chunk; /* REPOSITORY_CHUNK_MAX; NULL until there is a damaged pack */
     uint32_t entries;
     uint64_t packs;
 };
@@ -64,18 +67,59 @@ put_index(struct rebuilding *rebuilding)
     return error;
 }
 
+/* Leaves out of the list what cannot be opened. */
+static void
+drop_damaged_chunks(struct rebuilding *rebuilding, const struct sealing_key *key)
+{
+    struct buffer *list = &rebuilding->list;
+    size_t kept = 0;
+    if (!rebuilding->chunk)
+        rebuilding->chunk = memory_zeroed(REPOSITORY_CHUNK_MAX);
+    for (size_t at = 0; at < list->size; at += PACK_ENTRY_BYTES) {
+        struct pack_entry entry;
+        struct error *bad AUTO(error_cleanup) = NULL;
+        if (!pack_entry_read(list->bytes + at, (uint32_t)rebuilding->pack.size, &entry))
+            continue;
+        bad = pack_open_chunk(rebuilding->repository->sealing, key, &entry,
+                              rebuilding->pack.bytes + entry.offset, &rebuilding->work,
+                              rebuilding->chunk);
+        if (bad)
+            continue;
+        memmove(list->bytes + kept, list->bytes + at, PACK_ENTRY_BYTES);
+        kept += PACK_ENTRY_BYTES;
+    }
+    list->size = kept;
+}
+
+static void
+keep_sound_chunks(struct rebuilding *rebuilding, const struct sealing_key *key,
+                  const struct error *damage)
+{
+    const struct log *log = rebuilding->repository->log;
+    size_t all = rebuilding->list.size / PACK_ENTRY_BYTES;
+    drop_damaged_chunks(rebuilding, key);
+    if (log)
+        log_warn(log, "a pack is damaged: its sound chunks are in the index",
+                 LOG_TEXT("error", damage->message),
+                 LOG_NUMBER("sound", rebuilding->list.size / PACK_ENTRY_BYTES),
+                 LOG_NUMBER("chunks", all));
+}
+
 static struct error *
 read_pack(struct rebuilding *rebuilding, const struct object_name *name, struct index_pack *out)
 {
     struct sealing_key key;
     struct pack_entry entry;
+    struct error *damage AUTO(error_cleanup) = NULL;
     struct error *error =
-        repository_load_bytes(rebuilding->repository, OBJECT_PACK, name, &rebuilding->pack);
+        repository_load_pack(rebuilding->repository, name, &rebuilding->pack, &damage);
     if (!error)
         error = pack_read_list(rebuilding->repository->sealing, rebuilding->pack.bytes,
                                rebuilding->pack.size, &key, &rebuilding->list);
     if (error)
         return error;
+    if (damage)
+        keep_sound_chunks(rebuilding, &key, damage);
     *out = (struct index_pack){.name = *name,
                                .size = (uint32_t)rebuilding->pack.size,
                                .count = (uint32_t)(rebuilding->list.size / PACK_ENTRY_BYTES),
@@ -101,7 +145,8 @@ add_pack(const struct object_name *name, uint64_t size, void *context)
         error = read_pack(rebuilding, name, &pack);
     if (error && (error->code == CODE_DATA_LOSS || error->code == CODE_NOT_FOUND)) {
         if (log)
-            log_warn(log, "a damaged pack is left out", LOG_TEXT("error", error->message));
+            log_warn(log, "a pack without a sound list is left out",
+                     LOG_TEXT("error", error->message));
         error_free(error);
         return NULL;
     }
@@ -159,5 +204,7 @@ repository_rebuild(struct repository *repository, const struct repository_progre
     buffer_clear(&rebuilding.pack);
     buffer_clear(&rebuilding.list);
     buffer_clear(&rebuilding.index);
+    buffer_clear(&rebuilding.work);
+    memory_cleanup(&rebuilding.chunk);
     return error_wrap(error, "rebuild the index");
 }

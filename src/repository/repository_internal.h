@@ -40,6 +40,14 @@ MUST_CHECK struct error *repository_load(struct repository *repository, enum obj
 MUST_CHECK struct error *repository_load_bytes(struct repository *repository, enum object_kind kind,
                                                const struct object_name *name, struct buffer *out);
 
+/*
+ * All bytes of a pack, also if they do not have its name: its chunks have tags of their own.
+ * `damage` says what is wrong then, else it is NULL; the caller frees it.
+ */
+MUST_CHECK struct error *repository_load_pack(struct repository *repository,
+                                              const struct object_name *name, struct buffer *out,
+                                              struct error **damage);
+
 /* The local index becomes as the repository's. */
 MUST_CHECK struct error *repository_sync(struct repository *repository);
 

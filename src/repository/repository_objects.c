@@ -90,6 +90,21 @@ repository_load_bytes(struct repository *repository, enum object_kind kind,
     return error;
 }
 
+struct error *
+repository_load_pack(struct repository *repository, const struct object_name *name,
+                     struct buffer *out, struct error **damage)
+{
+    *damage = NULL;
+    struct error *error = read_bytes(repository, OBJECT_PACK, name, out);
+    if (!error)
+        error = name_in(check_name(repository->sealing, OBJECT_PACK, name, out), OBJECT_PACK, name);
+    if (error && error->code == CODE_DATA_LOSS && out->size) {
+        *damage = error;
+        error = NULL;
+    }
+    return error;
+}
+
 static struct error *
 open_object(const struct sealing *sealing, enum object_kind kind, struct buffer *object)
 {

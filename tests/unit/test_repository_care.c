@@ -549,6 +549,40 @@ test_index_is_rebuilt_from_packs(void)
     ends_clear(&ends);
 }
 
+/* One damaged chunk costs one chunk, and an export that has it puts it back. */
+static void
+test_rebuild_keeps_the_sound_chunks_of_a_damaged_pack(void)
+{
+    struct ends ends;
+    struct repository_stats stats;
+    char names[3][REPOSITORY_NAME_BYTES], path[384], command[256];
+    uint64_t packs = 0;
+    ends_make(&ends, true);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, names[0])));
+    CHECK_NUMBER(count_objects(&ends, "01", path), 1);
+    repository_close(STEAL(ends.repository));
+    flip(path, 60);
+    snprintf(command, sizeof command, "rm -r %s/repository/02/* %s/cache", ends.directory,
+             ends.directory);
+    CHECK_NUMBER(system(command), 0);
+    ends_open(&ends);
+    CHECK(went_well(repository_rebuild(ends.repository, NULL, &packs)));
+    CHECK_NUMBER(packs, 1);
+    CHECK(went_well(repository_stats(ends.repository, &stats)));
+    CHECK_NUMBER(stats.chunks, 99);
+    CHECK(verify(ends.repository, REPOSITORY_DATA).snapshots > 0);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, names[1])));
+    CHECK(went_well(check_snapshot(ends.repository, names[0], 0, 1, 100)));
+    /* Prune copies what is in use out of the damaged pack. */
+    CHECK(went_well(put_snapshot(ends.repository, 50, 1, 10, names[2])));
+    CHECK(went_well(repository_snapshot_remove(ends.repository, names[0])));
+    CHECK(went_well(repository_snapshot_remove(ends.repository, names[1])));
+    CHECK_NUMBER(prune(ends.repository).packs_rewritten, 1);
+    CHECK(went_well(check_snapshot(ends.repository, names[2], 50, 1, 10)));
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
+    ends_clear(&ends);
+}
+
 int
 main(void)
 {
@@ -568,5 +602,6 @@ main(void)
     test_damaged_writer_counts_for_a_day();
     test_cancel();
     test_index_is_rebuilt_from_packs();
+    test_rebuild_keeps_the_sound_chunks_of_a_damaged_pack();
     return check_report("test_repository_care");
 }
