@@ -3,6 +3,7 @@
 # skycap-velero is one static file of less than 3 MiB. It says where it listens within 10 ms, leaves nothing behind, ends with its host, and explains
 # itself to a person. So does the program skycap in its place.
 # time-limit: 120
+# alone
 source "$(dirname "$0")/../lib.sh"
 
 plugin=$SKYCAP_BUILD/skycap-velero
@@ -74,9 +75,13 @@ def check(command, wanted, **more):
 
 plugin, skycap, factor = sys.argv[1], sys.argv[2], float(sys.argv[3])
 plain = r"1\|2\|unix\|(/[^|]*)\|grpc\|\n"
-times = sorted(check([plugin], plain, PLUGIN_PROTOCOL_VERSIONS="2") for _ in range(20))
-print("handshake: median %.1f ms, best %.1f ms" % (times[10] * 1000, times[0] * 1000))
-assert times[4] < 0.010 * factor, times  # the machine may be busy
+for series in range(5):  # the machine may be busy for a while
+    times = sorted(check([plugin], plain, PLUGIN_PROTOCOL_VERSIONS="2") for _ in range(20))
+    print("handshake: median %.1f ms, best %.1f ms" % (times[10] * 1000, times[0] * 1000))
+    if times[10] < 0.010 * factor:
+        break
+else:
+    raise SystemExit("the median of a handshake is more than 10 ms: %s" % times)
 check([plugin, "--log-level", "info", "--features", "a,b", "server", "--x=y"], plain, PLUGIN_PROTOCOL_VERSIONS="7")
 check([plugin], r"1\|2\|unix\|(/[^|]*)\|grpc\|\|false\n", PLUGIN_MULTIPLEX_GRPC="true")
 own = os.path.join(os.environ["TMPDIR"], "own")
