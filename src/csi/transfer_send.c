@@ -314,8 +314,8 @@ check_moving(struct watch *watch)
     struct data data;
     uint64_t epoch;
     watch->looked_ms = clock_now_ms();
-    if (!sending->is_moving || (is_moving(sending->engine, watch->handle, &data, &epoch) &&
-                                epoch == sending->epoch))
+    if (!sending->is_moving ||
+        (is_moving(sending->engine, watch->handle, &data, &epoch) && epoch == sending->epoch))
         return NULL;
     return error_new(CODE_NOT_FOUND, "the volume is not moving any more");
 }

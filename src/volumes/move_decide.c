@@ -38,8 +38,7 @@ move_remove_data(struct engine *engine, const volume_record *volume, unsigned wa
 static void
 drop_data(struct engine *engine, const volume_record *volume)
 {
-    struct error *error AUTO(error_cleanup) =
-        move_remove_data(engine, volume, DATA_LOCK_WAIT_MS);
+    struct error *error AUTO(error_cleanup) = move_remove_data(engine, volume, DATA_LOCK_WAIT_MS);
     if (error)
         log_warn(engine->log, "data of a volume that is not here any more cannot be removed yet",
                  LOG_TEXT("handle", volume->handle), LOG_TEXT("error", error->message));

@@ -52,8 +52,8 @@ read_members(struct move_gone *gone, const struct move_cluster *cluster)
 {
     if (gone->is_read)
         return NULL;
-    struct error *error = cluster->owners->members(cluster->owners->context, &gone->arena,
-                                                   &gone->ids, &gone->count);
+    struct error *error =
+        cluster->owners->members(cluster->owners->context, &gone->arena, &gone->ids, &gone->count);
     for (size_t i = 0; !error && i < gone->count; i++) {
         if (!cluster->is_lost(cluster->context, gone->ids[i]))
             continue;

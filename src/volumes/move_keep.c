@@ -126,8 +126,7 @@ plan_next(struct kept_volume *kept, const struct error *error)
     kept->due_ms = clock_now_ms() + kept->pause_ms;
     if (error->code == CODE_FAILED_PRECONDITION) /* it is in use */
         return;
-    kept->pause_ms =
-        2 * kept->pause_ms < LONGEST_PAUSE_MS ? 2 * kept->pause_ms : LONGEST_PAUSE_MS;
+    kept->pause_ms = 2 * kept->pause_ms < LONGEST_PAUSE_MS ? 2 * kept->pause_ms : LONGEST_PAUSE_MS;
 }
 
 struct error *

@@ -130,8 +130,8 @@ was_deleted(const snapshot_record *snapshot, const struct owner *row)
 
 /* Of the volume that a snapshot is of. NOT_FOUND: it was deleted. */
 static struct error *
-find_owner(const struct move_cluster *cluster, const snapshot_record *snapshot,
-           struct arena *arena, struct owner *row, const char **node_id)
+find_owner(const struct move_cluster *cluster, const snapshot_record *snapshot, struct arena *arena,
+           struct owner *row, const char **node_id)
 {
     const char *key = move_keys_of_snapshot(snapshot, arena);
     struct error *error = cluster->owners->read(cluster->owners->context, key, row);

@@ -28,8 +28,8 @@ measure(struct engine *engine, const volume_record *volume)
     const char *backend = backend_of(engine->backend, data.handle)->ops->name;
     if (data.kind == KIND_TREE && strcmp(backend, "btrfs") != 0 && strcmp(backend, "xfs") != 0)
         return 0;
-    struct error *error AUTO(error_cleanup) = usage_cache_measure(
-        &engine->usages, engine->backend, &data, volume->size_bytes, &usage);
+    struct error *error AUTO(error_cleanup) =
+        usage_cache_measure(&engine->usages, engine->backend, &data, volume->size_bytes, &usage);
     return error || usage.used_bytes == DATA_USAGE_UNKNOWN ? 0 : usage.used_bytes;
 }
 

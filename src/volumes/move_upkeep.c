@@ -24,12 +24,12 @@
 struct move_upkeep {
     struct engine *engine;
     struct ticker *ticker;
-    struct ticker *renewer; /* owns what follows, to `changes` */
-    uint64_t renewed_ms;    /* 0: never */
-    bool is_complete;       /* the last comparison with the registry */
+    struct ticker *renewer;           /* owns what follows, to `changes` */
+    uint64_t renewed_ms;              /* 0: never */
+    bool is_complete;                 /* the last comparison with the registry */
     char changes[OWNER_CHANGES_SIZE]; /* of the registry, before the last one that was complete */
-    struct move_keeping keeping; /* of volumes that others have recovered */
-    struct move_silence silence; /* of targets */
+    struct move_keeping keeping;      /* of volumes that others have recovered */
+    struct move_silence silence;      /* of targets */
     struct move_gone gone;
 };
 

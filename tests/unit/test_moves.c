@@ -221,7 +221,7 @@ deleted_volumes_wait_quietly_for_a_lost_member(void)
     for (unsigned waited_ms = 0; waited_ms < PATIENCE_MS && pair.member_reads == reads;
          waited_ms += 10)
         usleep(10000);
-    sleep(3); /* three rounds */
+    sleep(3);                              /* three rounds */
     CHECK(pair.member_reads - reads <= 2); /* one of them for the comparison with the registry */
     CHECK_NUMBER(pair.asks - asks, 0);
     CHECK(pair.renewals > 0);
