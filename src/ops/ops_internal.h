@@ -98,7 +98,7 @@ void operation_free_work(struct ops_work *work);
 /* Removes it from the list, releases the user that it was added with, and wakes waiters. */
 void operation_remove(struct operation *operation, bool has_ended);
 
-/* Does the work, then ends it. The others are for struct progress, with the operation as context. */
+/* Does the work, then ends it. The others are of struct progress, with it as their context. */
 typedef void operation_rest(void *context, uint32_t ms);
 void operation_run(struct operation *operation, operation_rest *rest, operation_rest *pause);
 
