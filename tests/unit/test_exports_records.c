@@ -51,10 +51,10 @@ get(struct objects *objects, const char *key, uint64_t offset, uint8_t *bytes, s
 }
 
 static struct error *
-look_at_size(struct objects *objects, const char *key, uint64_t *size)
+look_at_size(struct objects *objects, const char *key, uint64_t *size, uint64_t *age_ms)
 {
     note(key);
-    return inner_of(objects)->ops->size(inner_of(objects), key, size);
+    return inner_of(objects)->ops->size(inner_of(objects), key, size, age_ms);
 }
 
 static struct error *
