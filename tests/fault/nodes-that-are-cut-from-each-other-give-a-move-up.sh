@@ -11,6 +11,7 @@ source "$(dirname "$0")/../moves.sh"
 requires tc
 make_movers 3
 
+# shellcheck disable=SC2154 # of oim.sh
 cut() { # cut add|del: nodes 2 and 3 from each other
     on node-2 ip route "$1" blackhole "${machines[node-3]}/32"
     on node-3 ip route "$1" blackhole "${machines[node-2]}/32"
