@@ -31,10 +31,10 @@ HANDLER(controller_publish_volume, ControllerPublishVolume)
     if (!error)
         error = ids_find_handle(ID_VOLUME, request->volume_id, &handle);
     volume_record *volume;
+    if (!error) /* before the volume, which may have moved: no node has this one */
+        error = check_node(controller->engine, request->node_id);
     if (!error)
         error = volume_get(controller->engine, handle, call_arena(call), &volume);
-    if (!error)
-        error = check_node(controller->engine, request->node_id);
     return error ? error
                  : volume_attach(controller->engine, handle, request->node_id, request->readonly,
                                  request->volume_capability, controller->max_volumes_per_node);

@@ -87,6 +87,11 @@ for kind in tree ext4; do
         start_mover $number
     done
     wait_until_settled 3
+    # Nobody remembers yet that it has moved.
+    request="{\"volume_id\":\"$id\",\"node_id\":\"node-9\",\"volume_capability\":$(capability $kind)}"
+    for number in 1 2 3; do
+        expect_equal "publish on a node that there is not, asked of node $number" "$(call $number csi.v1.Controller/ControllerPublishVolume "$request")" NOT_FOUND
+    done
     expect_equal "the node of the volume after a restart" "$(node_of $kind)" node-3
     expect_content 3 $kind
     at_node 1 snapshot delete at-home >/dev/null
