@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "connections/copy/cross_copy_target.h"
 #include "connections/copy/cross_copy_work.h"
+#include "connections/copy/source_type.h"
 #include "connections/request/map_field.h"
 #include "csi/controller_internal.h"
 #include "message/message_bytes.h"
@@ -189,6 +190,7 @@ find_or_start(struct call *call, const struct connection_set *set, struct connec
 {
     struct router *router = router_of(call);
     struct name_lock *lock AUTO(name_lock_release) = NULL;
+    const char *type;
     struct error *error = name_lock_take(&router->choosing, "volume", request->name, &lock);
     if (!error)
         error = cross_copy_rows_find(router, set, to, request->name, call_arena(call), out);
@@ -198,7 +200,11 @@ find_or_start(struct call *call, const struct connection_set *set, struct connec
     if (error || out->is_done)
         return error;
     if (!is_begun)
+        error = source_type_find(call, set, from, request->volume_content_source, &type);
+    if (!error && !is_begun)
         error = cross_copy_target_make(call, set, from, to, request, out);
+    if (!error && !is_begun)
+        out->record->source_type = (char *)type;
     if (!error)
         error = start(call, set, from, to, request, out->record, out->revision);
     if (!error && out->is_planned)

@@ -7,11 +7,8 @@
 
 #include "connections/forward/forward.h"
 #include "connections/forward/new_volume.h"
-#include "connections/request/global_id.h"
 #include "connections/request/map_field.h"
-#include "csi/ids.h"
 #include "message/message_bytes.h"
-#include "proto/inventory.pb-c.h"
 
 #define LOOK_MS 50
 
@@ -29,52 +26,14 @@ is_mounted(const struct cross_copy_run *run)
     return run->capability.access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
 }
 
-/*
- * "directory", "block" or a file system: what the engine tells of the source; or of the temporary
- * copy, once there is one, because the source may be gone then.
- */
-static struct error *
-ask_for_type(struct cross_copy_run *run, const char **type)
-{
-    const struct cross_copy_work *work = run->work;
-    struct arena *arena = call_arena(run->call);
-    const Csi__V1__VolumeContentSource *content = cross_copy_run_content(run);
-    Skycap__V1__GetVolumeRequest volume = SKYCAP__V1__GET_VOLUME_REQUEST__INIT;
-    Skycap__V1__GetVolumeResponse volume_reply = SKYCAP__V1__GET_VOLUME_RESPONSE__INIT;
-    Skycap__V1__GetSnapshotRequest snapshot = SKYCAP__V1__GET_SNAPSHOT_REQUEST__INIT;
-    Skycap__V1__GetSnapshotResponse snapshot_reply = SKYCAP__V1__GET_SNAPSHOT_RESPONSE__INIT;
-    const Csi__V1__Volume *helper = work->record->helper;
-    bool of_snapshot = !helper && cross_copy_run_is_of_snapshot(run);
-    enum id_kind kind = of_snapshot ? ID_SNAPSHOT : ID_VOLUME;
-    const char *id = helper        ? helper->volume_id
-                     : of_snapshot ? content->snapshot->snapshot_id
-                                   : content->volume->volume_id;
-    struct global_id parts;
-    if (!global_id_parse(kind, id, &parts))
-        return error_new(CODE_NOT_FOUND, "there is no \"%s\"", id);
-    volume.volume = snapshot.snapshot = ids_print(kind, parts.handle, arena);
-    struct error *error = forward_own(work->router, work->set, work->from, run->call,
-                                      of_snapshot ? "skycap.v1.Inventory/GetSnapshot"
-                                                  : "skycap.v1.Inventory/GetVolume",
-                                      of_snapshot ? &snapshot.base : &volume.base,
-                                      of_snapshot ? &snapshot_reply.base : &volume_reply.base);
-    *type = snapshot_reply.snapshot ? snapshot_reply.snapshot->type
-            : volume_reply.volume   ? volume_reply.volume->type
-                                    : "";
-    return error_wrap(error, "find the file system of \"%s\"", id);
-}
-
 /* Our engine makes a temporary copy only if it is asked for the source's own file system. */
-static struct error *
-find_file_system(struct cross_copy_run *run)
+static void
+use_file_system(struct cross_copy_run *run)
 {
-    const char *type;
-    if (!is_of_engine(run) || !is_mounted(run))
-        return NULL;
-    struct error *error = ask_for_type(run, &type);
-    if (!error && strcmp(type, "directory") != 0 && strcmp(type, "block") != 0)
-        run->source_capability.mount.fs_type = (char *)type;
-    return error;
+    char *type = run->work->record->source_type;
+    if (is_of_engine(run) && is_mounted(run) && strcmp(type, "directory") != 0 &&
+        strcmp(type, "block") != 0)
+        run->source_capability.mount.fs_type = type;
 }
 
 /*
@@ -299,12 +258,10 @@ struct error *
 cross_copy_source_find(struct cross_copy_run *run, bool was_begun, const struct progress *progress)
 {
     const struct cross_copy_work *work = run->work;
-    struct error *error = find_file_system(run);
-    if (error)
-        return error;
+    use_file_system(run);
     if (!cross_copy_run_is_of_snapshot(run) && !CONNECTION_CAN(work->from, CLONE_VOLUME))
         return take_source(run, was_begun, progress);
-    error = work->record->helper ? NULL : make_helper(run);
+    struct error *error = work->record->helper ? NULL : make_helper(run);
     return error ? do_without_helper(run, progress, error) : NULL;
 }
 
