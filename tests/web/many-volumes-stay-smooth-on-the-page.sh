@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The first paint comes within a second, and no task takes longer than 100 ms while one scrolls. It takes a minute to make 100,000 volumes, so that
-# here there are fewer; SKYCAP_PAGE_VOLUMES=100000 makes them all.
+# The first paint comes within a second, and no task takes longer than 100 ms while one scrolls. It takes minutes to make 100,000 volumes, so that
+# here there are fewer; SKYCAP_PAGE_VOLUMES=100000 makes them all (docs/benchmarks.md, "The page").
 # time-limit: 300
 # alone
 source "$(dirname "$0")/../peers.sh"
