@@ -15,38 +15,7 @@
 #include "backends/copying.h"
 #include "base/files.h"
 
-#define REST_STEP_MS 50u
-
 static const struct data_settings as_the_source = {0};
-
-void
-progress_rest(const struct progress *progress, uint32_t ms)
-{
-    if (progress->rest) {
-        progress->rest(progress->context, ms);
-        return;
-    }
-    for (uint32_t slept = 0; slept < ms && !progress->cancelled(progress->context);
-         slept += REST_STEP_MS)
-        usleep(REST_STEP_MS * 1000);
-}
-
-void
-progress_pause(const struct progress *progress, uint32_t ms)
-{
-    if (progress->pause)
-        progress->pause(progress->context, ms);
-    else
-        progress_rest(progress, ms);
-}
-
-struct error *
-progress_begin_anew(const struct progress *progress, struct progress *out)
-{
-    *out = progress ? *progress : (struct progress){0};
-    out->position = NULL;
-    return progress && progress->position ? progress->save(progress->context, NULL) : NULL;
-}
 
 struct backend *
 backend_of(struct backend *backend, const char *handle)

@@ -43,7 +43,7 @@ operation_save(struct operation *operation)
 
 /* ---- reporting ---- */
 
-/* The mean of the last few samples, the newest counting most. A try that begins anew is no sample. */
+/* The mean of the last samples, the newest counting most. A try that begins anew is no sample. */
 static void
 sample_rate(struct operation *operation, uint64_t now_ms)
 {

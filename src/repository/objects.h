@@ -107,7 +107,7 @@ MUST_CHECK struct error *objects_delete(struct objects *objects, enum object_kin
 
 void object_key_print(enum object_kind kind, const struct object_name *name,
                       char key[OBJECT_KEY_BYTES]);
-/* The only object whose name says nothing about its contents: of several that are put, one stays. */
+/* The only object whose name does not tell its contents. Of several that are put, one stays. */
 bool object_key_is_config(const char *key);
 /* 64 lower-case hex digits and no more. */
 bool object_name_parse(const char *text, struct object_name *out);

@@ -376,7 +376,7 @@ take_record(struct move_work *work, volume_record *source)
     source->n_attachments = 0;
 }
 
-/* ABORTED: the volume is in use; it may be released soon, unless the move does not wait for that. */
+/* ABORTED: the volume is in use. It may be released soon, unless the move does not wait for it. */
 static struct error *
 try_to_begin(struct move_work *work)
 {

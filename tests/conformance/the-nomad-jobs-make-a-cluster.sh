@@ -40,6 +40,7 @@ start() {
     SERVER=$!
     servers+=("$SERVER")
     logs+=("$LOG")
+    # shellcheck disable=SC2034 # lib.sh asks there
     SOCKET=$SKYCAP_TMP/$2/$4
     wait_for $((20 * SLOWER)) answers_or_ended || fail "$2 does not answer"
     ! has_ended "$SERVER" || fail "$2 ended at once"

@@ -71,7 +71,7 @@ wait_for 15 refused 2 "that node" || true
 check "the newer says which to upgrade" "$(refused 2 "that node" && echo said || at_node 2 node list)" said
 refusal=$(at_node 1 volume move b node-2 2>&1 || true)
 check "no volume moves" "$(grep -c 'speaks version .* with other nodes, and this one .* upgrade' <<<"$refusal" || true)" 1
-missing() { at_node "$1" volume list 2>&1 >/dev/null; }
+missing() { { at_node "$1" volume list >/dev/null; } 2>&1; }
 check "the older says that its list is not complete" "$(missing 1)" "$(grep 'node "node-2"' <<<"$(missing 1)" || echo 'a warning about node-2')"
 check "the newer says that its list is not complete" "$(missing 2)" "$(grep 'node "node-1"' <<<"$(missing 2)" || echo 'a warning about node-1')"
 refusal=$("$SKYCAP" call "unix:$SKYCAP_TMP/node-2.sock" csi.v1.Controller/DeleteSnapshot "{\"snapshot_id\":\"$monday\"}" 2>&1 || true)

@@ -41,6 +41,7 @@ ids() {
 
 make_machines registry node-1 node-2
 start_registry
+# shellcheck disable=SC2034 # cluster.sh waits for them
 NODES=(node-1 node-2)
 for number in 1 2; do
     start_skycap_at "$SKYCAP_TMP/child-$number.sock" --node-id "child-$number"
