@@ -21,8 +21,10 @@ copy_cursor_read(struct copy_cursor *cursor, const operation_record *operation,
         &arena);
     if (!record || !operation->cursor.len)
         return;
+    bool is_same_boot = boot_id[0] && strcmp(record->boot_id, boot_id) == 0;
+    /* After a power failure a volume may have newer data than its ctime tells. */
     cursor->has_position =
-        from->kind == KIND_IMAGE || (boot_id[0] && strcmp(record->boot_id, boot_id) == 0);
+        is_same_boot || (from->kind == KIND_IMAGE && from->role == ROLE_SNAPSHOT);
     cursor->position = (struct copy_position){record->offset, record->done_bytes,
                                               record->source_inode, record->source_changed_ns};
 }

@@ -2,7 +2,8 @@
 /*
  * Where a copy on this node goes on after a restart: the cursor of its operation. It is saved after
  * the data that it stands for is durable (backends/file_copy.c), so a power failure takes nothing
- * from it. Files of a tree are not made durable one by one: a tree goes on only in the same boot.
+ * from it. Files of a tree are not made durable one by one, and a volume may have changed unnoticed
+ * when the power failed: only the copy of a snapshot that is an image goes on in another boot.
  */
 #ifndef VOLUMES_COPY_CURSOR_H
 #define VOLUMES_COPY_CURSOR_H

@@ -360,13 +360,16 @@ goes_on(const char *boot_id, const struct data *from, size_t size)
 }
 
 static void
-a_tree_goes_on_in_the_same_boot_only(void)
+only_images_of_snapshots_go_on_in_another_boot(void)
 {
+    struct data image = {"i", KIND_IMAGE, ROLE_SNAPSHOT};
     struct data snapshot = {"s", KIND_TREE, ROLE_SNAPSHOT};
     CHECK(goes_on("this", &snapshot, SIZE_MAX));
     CHECK(!goes_on("other", &snapshot, SIZE_MAX));
     CHECK(!goes_on("", &snapshot, SIZE_MAX));
-    CHECK(goes_on("other", &image_from, SIZE_MAX));
+    CHECK(goes_on("other", &image, SIZE_MAX));
+    CHECK(goes_on("this", &image_from, SIZE_MAX));
+    CHECK(!goes_on("other", &image_from, SIZE_MAX));
     CHECK(!goes_on("this", &image_from, 0));
     CHECK(!goes_on("this", &image_from, 3));
 }
@@ -388,7 +391,7 @@ int
 main(void)
 {
     struct bench bench;
-    a_tree_goes_on_in_the_same_boot_only();
+    only_images_of_snapshots_go_on_in_another_boot();
     a_tree_that_is_written_to_saves_nothing();
     bench_open(&bench);
     if (!can_share(&bench)) {
