@@ -125,6 +125,8 @@ def measure(root, build, arguments, report):
             raise NotMeasured("needs root: pools are mounted, and network namespaces made")
         install_peers(root, "go")
         for name, topic in TOPICS.items():
+            if (arguments.stack or "") not in name:
+                continue
             measure_topic(name, topic, root, build, arguments, report)
 
 
