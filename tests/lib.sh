@@ -18,6 +18,8 @@ if [ -z "${SKYCAP_TMP:-}" ]; then
 fi
 # shellcheck disable=SC2034 # for the tests
 SKYCAP=$SKYCAP_BUILD/skycap
+# shellcheck disable=SC2034
+SLOWER=${TIME_FACTOR:-1} # as tests/run multiplies time limits
 SOCKET=$SKYCAP_TMP/csi.sock # of the server that start_skycap started last
 LOG=                        # its log
 SERVER=                     # its process id

@@ -15,7 +15,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 PEERS=$SKYCAP_PEERS
 # shellcheck disable=SC2034 # for the tests
 INTEROP=$SKYCAP_BUILD/tests # our interop-server, interop-client and interop-proxy
-SLOWER=${TIME_FACTOR:-1}    # as tests/run multiplies time limits
 # shellcheck disable=SC2034
 ADDRESS= # where the server that was started last listens: its first address
 passed=0

@@ -27,7 +27,7 @@ TREE_FILES = 1000
 RUNNING, SUCCEEDED, CANCELLED = 1, 2, 4
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SKYCAP = pathlib.Path(os.environ.get("SKYCAP_BUILD", ROOT / "build")) / "skycap"
-SLOWER = int(os.environ.get("SLOWER", "1"))
+SLOWER = int(os.environ.get("TIME_FACTOR", "1"))
 
 
 def fail(text):
