@@ -39,7 +39,7 @@ class Server:
     def apply(self, thing, is_dry):
         version, kind, meta = thing["apiVersion"], thing["kind"], thing["metadata"]
         name, is_namespaced = self.resource(version, kind)
-        place = f"/namespaces/{meta['namespace']}" if is_namespaced else ""
+        place = f"/namespaces/{meta.get('namespace', 'default')}" if is_namespaced else ""
         query = "?fieldManager=skycap-test&fieldValidation=Strict" + ("&dryRun=All" if is_dry else "")
         self.call("PATCH", f"{self.root(version)}{place}/{name}/{meta['name']}{query}", json.dumps(thing).encode(),
                   "application/apply-patch+yaml")
