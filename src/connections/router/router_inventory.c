@@ -264,12 +264,24 @@ ask_by_name(struct call *call, const struct connection_set *set, struct connecti
     return error || !*found || !kind->finish ? error : kind->finish(call, *found);
 }
 
-/* What the node with a snapshot says and what one with a copy of it says is the same snapshot. */
+/*
+ * What the node with a snapshot says and what one with a copy of it says is the same snapshot. While
+ * a volume moves, the node that it leaves and the one that it moves to may both have told of it.
+ */
 static bool
 is_same_as_found(const struct search *search, void *found)
 {
-    return search->kind == &snapshot_kind && search->count &&
-           strcmp(id_of_snapshot(search->found), id_of_snapshot(found)) == 0;
+    return search->count &&
+           strcmp(search->kind->id_of(search->found), search->kind->id_of(found)) == 0;
+}
+
+/* Of two answers about the same: that of a copy, or of the node that a volume leaves, says less. */
+static bool
+says_more(const struct search *search, const void *found)
+{
+    if (search->kind == &snapshot_kind)
+        return !((const snapshot_info *)found)->is_replica;
+    return !((const volume_info *)found)->moving_to[0];
 }
 
 /* Takes the answer of a connection: an error, or what it has found, which may be NULL. */
@@ -283,7 +295,7 @@ take_answer(struct call *call, const struct connection *connection, struct error
         error_free(search->failure);
         search->failure = error;
     } else if (found && is_same_as_found(search, found)) {
-        if (!((const snapshot_info *)found)->is_replica)
+        if (says_more(search, found))
             search->found = found;
     } else if (found) {
         search->found = found;
