@@ -265,8 +265,8 @@ ask_by_name(struct call *call, const struct connection_set *set, struct connecti
 }
 
 /*
- * What the node with a snapshot says and what one with a copy of it says is the same snapshot. While
- * a volume moves, the node that it leaves and the one that it moves to may both have told of it.
+ * What the node with a snapshot says and what one with a copy of it says is the same snapshot.
+ * While a volume moves, the node that it leaves and its new one may both have told of it.
  */
 static bool
 is_same_as_found(const struct search *search, void *found)
