@@ -54,7 +54,7 @@ struct ops {
     unsigned idle_count;
     unsigned working_count;   /* operations; at most options.max_running */
     unsigned resting_count;   /* begun, and not working now */
-    unsigned returning_count; /* of these: those that wait for their turn */
+    unsigned returning_count; /* of these: those that have their turn before queued ones */
     bool is_stopped;
     bool is_sweeping;
     size_t ended_count;                         /* approximate */

@@ -4,8 +4,10 @@
  *
  * max_running operations work at the same time. One that only waits for something outside, such as
  * a node that is lost, gives its turn to another: otherwise a few of them would hold up all. It
- * keeps its thread, and goes on before a queued one begins; one that pauses goes on at once, even
- * if one more than max_running work then. The limit of unfinished operations is that of threads.
+ * keeps its thread. It goes on before a queued one begins if it has made progress lately; otherwise
+ * the queued one begins first, because many that wait for one dead server would never leave a turn
+ * unused. One that pauses goes on at once, however many work then. The limit of unfinished
+ * operations is that of threads.
  */
 #include <stdlib.h>
 
@@ -14,7 +16,7 @@
 #include "ops/ops_internal.h"
 
 #define STACK_BYTES (256u * 1024)
-#define WAITING_NS INT64_C(5000000000) /* without progress: one that rests counts as waiting */
+#define WAITING_NS INT64_C(5000000000) /* without progress: it counts as waiting */
 
 static unsigned
 most_threads(const struct ops *ops)
@@ -50,17 +52,24 @@ first_waiting(const struct ops *ops, bool in_background)
 }
 
 /*
- * Takes the next operation from the queue; NULL if there is none. Those in the background leave one
- * place free, so that a caller who waits never waits for all of them. With the lock held.
+ * Those in the background leave one place free, so that a caller who waits never waits for all of
+ * them. With the lock held.
  */
+static bool
+has_place(const struct ops *ops, bool in_background)
+{
+    unsigned max = ops->options.max_running;
+    return ops->working_count < (in_background && max > 1 ? max - 1 : max);
+}
+
+/* Takes the next operation from the queue; NULL if there is none. With the lock held. */
 static struct operation *
 take_next(struct ops *ops)
 {
-    unsigned max = ops->options.max_running;
-    if (ops->working_count >= max || ops->returning_count)
+    if (!has_place(ops, false) || ops->returning_count)
         return NULL;
     struct operation *operation = first_waiting(ops, false);
-    if (!operation && (ops->working_count + 1 < max || max == 1))
+    if (!operation && has_place(ops, true))
         operation = first_waiting(ops, true);
     if (!operation)
         return NULL;
@@ -115,15 +124,31 @@ give_turn(struct ops *ops)
     ops_wake_thread(ops);
 }
 
+static bool
+only_waits(const struct operation *operation)
+{
+    return clock_unix_ns() - operation->record.advanced_ns > WAITING_NS;
+}
+
+/* Without a thread that can take it, a queued operation is not waited for. With the lock held. */
+static bool
+may_return(const struct operation *operation, bool gives_way)
+{
+    const struct ops *ops = operation->ops;
+    bool can_begin = ops->idle_count + ops->working_count > 0 && first_waiting(ops, false);
+    return has_place(ops, operation->record.in_background) && !(gives_way && can_begin);
+}
+
 /* With the lock held. What is cancelled has little left to do, and does not wait. */
 static void
 take_turn(struct operation *operation, bool waits)
 {
     struct ops *ops = operation->ops;
-    ops->returning_count++;
-    while (waits && ops->working_count >= ops->options.max_running && !is_over(operation))
+    bool gives_way = only_waits(operation);
+    ops->returning_count += !gives_way;
+    while (waits && !may_return(operation, gives_way) && !is_over(operation))
         pthread_cond_wait(&ops->work_waits, &ops->lock);
-    ops->returning_count--;
+    ops->returning_count -= !gives_way;
     ops->resting_count--;
     ops->working_count++;
     pthread_cond_broadcast(&ops->work_waits);
@@ -136,7 +161,7 @@ give_turn_for(struct operation *operation, uint32_t ms, bool waits)
     struct timespec until = clock_after_ms(ms);
     int timed_out = 0;
     pthread_mutex_lock(&ops->lock);
-    if (clock_unix_ns() - operation->record.advanced_ns > WAITING_NS)
+    if (only_waits(operation))
         operation->record.phase = OPERATION_PHASE(WAITING); /* until it makes progress again */
     give_turn(ops);
     while (!is_over(operation) && !timed_out)
