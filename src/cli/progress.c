@@ -255,11 +255,11 @@ wait_for_copy(struct client *client, progress_finder *find, const char *name)
 }
 
 /*
- * A server that is still copying answers ABORTED. The same request again waits for the same copy;
- * if that was cancelled meanwhile, it starts another. So one request waits until the copy has
- * ended, and its answer says how. Only on a terminal does it wait briefly at first: the bar needs
- * the operation, which is searched for after each request. A driver that has none is asked less and
- * less often.
+ * A server that is still copying, or busy with another request for this volume, answers ABORTED.
+ * The same request again waits for the same copy; if that was cancelled meanwhile, it starts
+ * another. So one request waits until the copy has ended, and its answer says how. Only on a
+ * terminal does it wait briefly at first: the bar needs the operation, which is searched for after
+ * each request. A driver that has none is asked less and less often.
  */
 struct error *
 progress_ask(struct client *client, const char *method, const void *request, progress_finder *find,

@@ -193,9 +193,8 @@ make(struct client *client)
     Csi__V1__VolumeCapability *capability = volume_capability(type, &client->arena);
     request.volume_capabilities = &capability;
     request.n_volume_capabilities = 1;
-    error = request.volume_content_source ? progress_ask(client, CREATE_VOLUME, &request,
-                                                         progress_find_volume, wanted.name, &reply)
-                                          : client_ask(client, CREATE_VOLUME, &request, &reply);
+    error =
+        progress_ask(client, CREATE_VOLUME, &request, progress_find_volume, wanted.name, &reply);
     if (!error && wanted.path)
         error = publish(client, reply->volume, type);
     return error ? error : inventory_show_volume(client, reply->volume->volume_id);

@@ -41,6 +41,7 @@ serve_once() {
 starts_with_a_warning() {
     local what=$1 text=$2 job
     shift 2
+    : >log # a test before this one may have left its own
     "$@" >log 2>&1 &
     job=$!
     servers+=("$job")
