@@ -233,6 +233,12 @@ def judge(title, found, stored, report, later_times):
                f"{found[OURS][STEPS[1]].seconds:.2f} s")
     memory = max(figures.memory_mib for figures in found[OURS].values())
     report.bar(memory < 64, f"{title}: less than 64 MiB of memory", f"{memory:.0f} MiB")
+    least_stored, least_cpu = (min(values[name] for name in values if name != OURS)
+                               for values in (stored, {name: found[name][STEPS[0]].cpu for name in found}))
+    report.bar(stored[OURS] <= least_stored, f"{title}: stores no more than the best of them",
+               f"{stored[OURS] / least_stored:.2f} times")
+    ratio = found[OURS][STEPS[0]].cpu / least_cpu
+    report.bar(ratio <= 1, f"{title}, {STEPS[0]}: no more CPU than the best of them", f"{ratio:.2f} times")
 
 
 def measure_image(build, directory, stack, report):
