@@ -10,7 +10,7 @@
 static const struct command skycap_command = {
     .help =
         "A CSI driver, storage router, and OIM registry and controller. Documents that messages "
-        "name, such as\ndocs/upgrade.md, are in the source and in /usr/share/doc/skycap.",
+        "name, such as\ndocs/upgrade.md, are in the source, and are installed in share/doc/skycap.",
     .below =
         (const struct command *const[]){
             &serve_command,
