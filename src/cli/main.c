@@ -8,7 +8,9 @@
 #include "velero/plugin.h"
 
 static const struct command skycap_command = {
-    .help = "A CSI driver, storage router, and OIM registry and controller.",
+    .help =
+        "A CSI driver, storage router, and OIM registry and controller. Documents that messages "
+        "name, such as\ndocs/upgrade.md, are in the source, and are installed in share/doc/skycap.",
     .below =
         (const struct command *const[]){
             &serve_command,

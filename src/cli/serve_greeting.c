@@ -49,6 +49,30 @@ print_data(const struct process *process, const struct serve_settings *settings)
     printf("\n");
 }
 
+static bool
+was_asked_for(const struct serve_settings *settings)
+{
+    const struct text_list *names = &settings->storage.backends;
+    return names->count && strcmp(names->items[0], "auto") != 0;
+}
+
+/*
+ * Whoever has named no back end expects instant clones. A data directory keeps its back end, so
+ * this is told at each start; the log tells the reason at the first.
+ */
+static void
+print_cost(const struct process *process, const struct serve_settings *settings)
+{
+    const struct backend *backend = process->storage.backend;
+    if (!backend || strcmp(backend->ops->name, "dir") != 0 || was_asked_for(settings))
+        return;
+    printf("  %-8scopy %s: volumes are plain directories, and this data directory\n"
+           "          stays so. For instant clones, start skycap%s with an empty data directory;\n"
+           "          if btrfs does not work there, the log says why\n",
+           "clones", backend->cuts_images ? "file by file" : "every byte",
+           geteuid() == 0 ? "" : " as root");
+}
+
 /* Beyond the loopback there is a page only with a token. */
 static void
 print_page(const struct process *process, const struct serve_settings *settings)
@@ -105,6 +129,7 @@ serve_greet(const struct process *process, const struct serve_settings *settings
     printf("Skycap %s is ready. Ctrl-C stops it; volumes stay.\n", SKYCAP_VERSION);
     print_socket(process);
     print_data(process, settings);
+    print_cost(process, settings);
     print_page(process, settings);
     print_next(process, settings);
     fflush(stdout);

@@ -73,7 +73,7 @@ sqlite_damaged(const char *path, const char *what)
 {
     return error_new(CODE_DATA_LOSS,
                      "the store %s is damaged: %s. Stop skycap and run `skycap doctor --rebuild`: "
-                     "it keeps the damaged files and makes a new store from what stands on the "
+                     "it keeps the damaged files and makes a new store from the notes beside the "
                      "volumes",
                      path, what);
 }

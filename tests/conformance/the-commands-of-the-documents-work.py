@@ -4,14 +4,16 @@
 
 Each document is followed in a new folder with a server by `make run`. A command is a line of an indented block that
 begins with `# ` (the prompt of root); the lines below it, up to the next command or the end of the block, are its output.
-A command without output may print anything. Where the text says "Press Ctrl-C in the first terminal", the server is
+A command without output may print anything. A command in a sentence, such as `cat run/token`, has to succeed at that place;
+of a `make`, only what it would run is asked. A block that begins with "Skycap" is the greeting of `make run`. Where the text says "Press Ctrl-C in the first terminal", the server is
 stopped so. Ids, times and the folder are not compared. With --print, the blocks are
 printed with the real output, to be put into the document. With --record FILE, the session of the README is drawn
-there: docs/session.svg is made so.
+there: docs/session.svg is made so, and has to have the commands of the README.
 """
 # time-limit: 180
 
 import contextlib
+import html
 import os
 import pathlib
 import re
@@ -32,6 +34,9 @@ DOCUMENTS = {"README.md": "## Quick start", "docs/getting-started.md": "# Gettin
              "docs/running.md": "## Rehearsal"}
 PROMPT = "    # "
 STOP, CTRL_C = "Press Ctrl-C in the first terminal", "Ctrl-C"
+GREETING, GREETING_BEGINS, GREETING_ENDS = "the greeting of make run", "    Skycap ", "Try next"
+INLINE = re.compile(r"`((?:cat|make|build/skycap) [^`]+)`")
+SESSION = ROOT / "docs/session.svg"
 SECONDS = 60 * int(os.environ.get("TIME_FACTOR") or 1)
 END = "--end-of-command--"
 NODE = "worker"  # the name of the machine in the documents
@@ -47,13 +52,17 @@ def read_commands(document, heading):
         elif is_inside and line.startswith(PROMPT):
             command = re.sub(r"\s{2,}# .*", "", line.removeprefix(PROMPT))
             found.append((command, []))
+        elif is_inside and line.startswith(GREETING_BEGINS):
+            found.append((GREETING, [line[4:]]))
         elif is_inside and line.startswith("    ") and found and found[-1][1] is not None:
             found[-1][1].append(line[4:].rstrip())
         elif is_inside and line.startswith(STOP):
             found.append((CTRL_C, []))
             found.append((None, None))
-        elif found and line.strip():
-            found.append((None, None))  # prose: what is indented below it belongs to no command
+        elif line.strip():  # prose: what is indented below it belongs to no command
+            if is_inside:
+                found += [(re.sub("^make ", "make --dry-run ", command), []) for command in INLINE.findall(line)]
+            found.append((None, None))
     return [pair for pair in found if pair[0]]
 
 
@@ -62,6 +71,7 @@ def plain(text, folder):
     text = text.replace(str(folder), "FOLDER").replace("/root/skycap", "FOLDER")
     text = re.sub(r"\blocal([/.])[0-9a-z]{23}\b", r"local\1ID", text)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", text)
+    text = re.sub(r"[0-9.]+ [KMGT]iB free", "SIZE free", re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text))
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
@@ -115,8 +125,15 @@ class Folder:
         text = self.log.read()
         return (0, "") if "ending signal=Interrupt" in text else (1, text)
 
+    def greeting(self):
+        self.log.seek(0)
+        text = self.log.read()
+        at = text.find(GREETING_BEGINS.strip())
+        return (1, text) if at < 0 else (0, text[at:].partition(GREETING_ENDS)[0])
+
     def perform(self, command):
-        return {"make run": lambda: (0, ""), CTRL_C: self.press_ctrl_c}.get(command, lambda: self.run(command))()
+        own = {"make run": lambda: (0, ""), CTRL_C: self.press_ctrl_c, GREETING: self.greeting}
+        return own.get(command, lambda: self.run(command))()
 
     def end(self):
         """Whatever a document has left published goes, too, and so do servers that it has started."""
@@ -159,6 +176,21 @@ def follow(document, heading, prints, session):
     return passed, failed
 
 
+def is_of_terminal(command):
+    """Whether somebody who follows the README types it, in the terminal that is not that of the server."""
+    return command not in ("make run", CTRL_C, GREETING) and not command.startswith("make --dry-run ")
+
+
+def check_session():
+    """The commands of the session in the README's picture are those of the README."""
+    wanted = [command for command, _ in read_commands("README.md", DOCUMENTS["README.md"]) if is_of_terminal(command)]
+    shown = [html.unescape(text) for text in re.findall('class="command">(.*?)</tspan>', SESSION.read_text())]
+    if shown == wanted:
+        return True
+    print(f"FAILED docs/session.svg: make it anew with --record docs/session.svg\n  README: {wanted}\n  shown:  {shown}")
+    return False
+
+
 def take_names():
     """A machine of the documents' name, whose /mnt is the test's own."""
     if os.geteuid() != 0:
@@ -177,13 +209,14 @@ def main():
     if "--record" in sys.argv:
         session = []
         follow("README.md", DOCUMENTS["README.md"], False, session)
-        shown = [step for step in session if step[0] not in ("make run", CTRL_C)]
+        shown = [step for step in session if is_of_terminal(step[0])]
         pathlib.Path(sys.argv[sys.argv.index("--record") + 1]).write_text(session_picture.draw(shown, "skycap"))
         return
     counts = [follow(document, heading, prints, []) for document, heading in DOCUMENTS.items()]
     if any(sum(count) < 4 for count in counts):
         print("FAILED: a document has no commands")
         sys.exit(1)
+    counts.append((1, 0) if check_session() else (0, 1))
     passed, failed = map(sum, zip(*counts))
     print(f"{passed} passed, {failed} failed, 0 skipped")
     sys.exit(1 if failed else 0)

@@ -55,6 +55,22 @@ starts_with_a_warning() {
     stop_server "$job" || fails "$what" "it ended badly"
 }
 
+# greets_with_the_cost WHAT COMMAND...: the greeting, too, says that clones are copies here and that this stays.
+greets_with_the_cost() {
+    local what=$1 job
+    shift
+    "$@" --greet >greeting 2>log &
+    job=$!
+    servers+=("$job")
+    wait_for 10 grep -q 'Try next' greeting || fail "$what: no greeting: $(tail -n 1 log)"
+    stop_server "$job" || fails "$what" "it ended badly"
+    if grep -q '^  clones  copy every byte: .*this data directory$' greeting && grep -q '^ *stays so\. For instant clones.* empty data directory' greeting; then
+        passes "$what"
+    else
+        fails "$what" "$(cat greeting)"
+    fi
+}
+
 # ---- without root --------------------------------------------------------------------------------
 
 serve_once
@@ -81,6 +97,10 @@ says "no xfs in the kernel" 'this kernel has no xfs: .*modprobe xfs.*--backend b
 serve_once
 starts_with_a_warning "no btrfs in the kernel, and no flag" 'WARN.*clones and snapshots copy every byte' "$SKYCAP_ROOT/tests/refuse-call" mount ENODEV "${served[@]}"
 
+serve_once
+greets_with_the_cost "the greeting without btrfs" "$SKYCAP_ROOT/tests/refuse-call" mount ENODEV "${served[@]}"
+greets_with_the_cost "the same data directory later" "${served[@]}"
+
 mkdir dev
 cp -a /dev/null /dev/zero /dev/urandom dev/
 serve_once --backend btrfs
@@ -106,6 +126,8 @@ mkdir small
 mount -t tmpfs -o size=100M tmpfs small
 says "a disk that is nearly full" 'a pool of btrfs needs at least 256 MiB, and half of the free space at .*small/data/pool is [34][0-9] MiB: free some space' \
     "$SKYCAP" serve --endpoint "unix://$SKYCAP_TMP/open/full.sock" --data small/data --backend btrfs
+greets_with_the_cost "a disk that is nearly full, and no flag" \
+    "$SKYCAP" serve --endpoint "unix://$SKYCAP_TMP/open/fuller.sock" --data small/other
 serve_once --backend btrfs --pool-size 100Mi
 says "a pool that is asked for too small" 'needs at least 256 MiB, and --pool-size gives it 100 MiB' "${served[@]}"
 

@@ -36,6 +36,7 @@ grep -qE '^  token +run/token ' run/csi.out || fail "no token: $(cat run/csi.out
 delete=(-X POST -H "Content-Type: application/json" -d '{"id":"v:local/none"}' -s -o deleted.out -w '%{http_code}' "${page}api/v1/volumes/delete")
 expect_equal "a change without the token" "$(curl "${delete[@]}")" 401
 [ "$(curl -H "Authorization: Bearer $(cat run/token)" "${delete[@]}")" != 401 ] || fail "the token is wrong: $(cat deleted.out)"
+! grep -q '^  clones' run/csi.out || fail "it explains a back end that was asked for: $(cat run/csi.out)"
 [ "$(wc -l <run/csi.out)" -le 8 ] || fail "the greeting is long: $(cat run/csi.out)"
 ! grep -q -- --endpoint <<<"$next" || fail "commands find the socket of make run by themselves: $next"
 if [ "$(id -u)" = 0 ]; then
