@@ -194,7 +194,7 @@ repository_open(const struct repository_options *options, struct repository **ou
     if (!error)
         error = locations_open(options->cache_directory, repository->id, &repository->locations);
     if (!error)
-        error = repository_open_records(repository);
+        repository_open_records(repository);
     if (!error)
         error = repository_sync(repository);
     if (!error)

@@ -51,8 +51,8 @@ MUST_CHECK struct error *repository_load_pack(struct repository *repository,
 /* The local index becomes as the repository's. */
 MUST_CHECK struct error *repository_sync(struct repository *repository);
 
-/* Opens `records`, if there is a cache directory that no other process uses. */
-MUST_CHECK struct error *repository_open_records(struct repository *repository);
+/* Opens `records`, if there is a cache directory that works and that no other process uses. */
+void repository_open_records(struct repository *repository);
 
 /* CANCELLED if it is to end. `progress` may be NULL. */
 MUST_CHECK struct error *repository_check_cancel(const struct repository_progress *progress);

@@ -58,13 +58,16 @@ repository_snapshot_get(struct repository *repository, const char *name, struct 
 
 /* ---- records that were read before ---- */
 
-struct error *
-repository_open_records(struct repository *repository)
+/*
+ * A value is the id of the record's bytes and the record. A record decides what an incremental
+ * export leaves out, so damage in the cache must be noticed.
+ */
+
+static struct error *
+open_records(struct repository *repository)
 {
     struct buffer path AUTO(buffer_clear) = {0};
     uint64_t count = 0;
-    if (!repository->cache_directory)
-        return NULL;
     buffer_print(&path, "%s/%s.records", repository->cache_directory, repository->id);
     struct error *error = cache_db_open(buffer_text(&path), RECORDS_KIB, &repository->records);
     if (!error && repository->records)
@@ -72,16 +75,64 @@ repository_open_records(struct repository *repository)
     return !error && count > RECORDS_MOST ? cache_db_drop(repository->records) : error;
 }
 
-/* The cache is only a help: without it, the record is fetched. */
+/* The cache is only a help: without it, records are fetched. */
+void
+repository_open_records(struct repository *repository)
+{
+    struct error *error AUTO(error_cleanup) =
+        repository->cache_directory ? open_records(repository) : NULL;
+    if (!error)
+        return;
+    if (repository->log)
+        log_warn(repository->log, "records of snapshots are fetched each time: their cache fails",
+                 LOG_TEXT("error", error->message));
+    cache_db_close(STEAL(repository->records));
+}
+
+static bool
+is_sound(const struct repository *repository, const struct buffer *value)
+{
+    struct repository_id id;
+    if (value->size < sizeof id)
+        return false;
+    struct error *error AUTO(error_cleanup) = sealing_identify(
+        repository->sealing, value->bytes + sizeof id, value->size - sizeof id, &id);
+    return !error && !memcmp(value->bytes, &id, sizeof id);
+}
+
 static bool
 find_record(struct repository *repository, const struct object_name *object, struct buffer *record)
 {
+    struct buffer value AUTO(buffer_clear) = {0};
     bool is_found = false;
     struct error *error AUTO(error_cleanup) =
         repository->records ? cache_db_read(repository->records, object->bytes,
-                                            sizeof object->bytes, record, &is_found)
+                                            sizeof object->bytes, &value, &is_found)
                             : NULL;
-    return !error && is_found;
+    if (error || !is_found || !is_sound(repository, &value))
+        return false;
+    record->size = 0;
+    buffer_append(record, value.bytes + sizeof(struct repository_id),
+                  value.size - sizeof(struct repository_id));
+    return true;
+}
+
+static void
+keep_record(struct repository *repository, const struct object_name *object,
+            const struct buffer *record)
+{
+    struct buffer value AUTO(buffer_clear) = {0};
+    struct repository_id id;
+    if (!repository->records)
+        return;
+    struct error *error AUTO(error_cleanup) =
+        sealing_identify(repository->sealing, record->bytes, record->size, &id);
+    if (error)
+        return;
+    buffer_append(&value, &id, sizeof id);
+    buffer_append(&value, record->bytes, record->size);
+    error = cache_db_put(repository->records, object->bytes, sizeof object->bytes, value.bytes,
+                         value.size);
 }
 
 struct error *
@@ -93,9 +144,8 @@ repository_snapshot_get_listed(struct repository *repository, const char *name,
     if (error || find_record(repository, &object, record))
         return error;
     error = repository_load(repository, OBJECT_SNAPSHOT, &object, record);
-    if (!error && repository->records)
-        error_free(cache_db_put(repository->records, object.bytes, sizeof object.bytes,
-                                record->bytes, record->size));
+    if (!error)
+        keep_record(repository, &object, record);
     return error;
 }
 

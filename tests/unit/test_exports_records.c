@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How often records of snapshots are fetched from a repository that is far away. */
+#include <glob.h>
 #include <string.h>
 
 #include "exports/export_page.h"
 #include "exports_ends.h"
 #include "message/message_bytes.h"
 #include "repository/objects.h"
+#include "store/cache_db.h"
 
 #define RECORDS 60u
 
@@ -210,6 +212,69 @@ what_was_removed_is_not_listed(struct ends *ends)
     CHECK(error && error->code == CODE_NOT_FOUND);
 }
 
+/* The path of the cache, as its user finds it. */
+static const char *
+find_cache(const struct ends *ends, struct arena *arena)
+{
+    glob_t found;
+    CHECK_NUMBER(glob(arena_print(arena, "%s/*.records", ends->cache), 0, NULL, &found), 0);
+    CHECK_NUMBER(found.gl_pathc, 1);
+    const char *path = arena_print(arena, "%s", found.gl_pathv[0]);
+    globfree(&found);
+    return path;
+}
+
+static void
+flip_a_bit(const char *path, const char *id)
+{
+    struct cache_db *db AUTO(cache_db_cleanup) = NULL;
+    struct buffer value AUTO(buffer_clear) = {0};
+    struct object_name name;
+    bool is_found;
+    CHECK(object_name_parse(id, &name));
+    CHECK(went_well(cache_db_open(path, 256, &db)));
+    CHECK(went_well(cache_db_read(db, name.bytes, sizeof name.bytes, &value, &is_found)));
+    CHECK(is_found);
+    value.bytes[value.size - 1] ^= 1;
+    CHECK(went_well(cache_db_put(db, name.bytes, sizeof name.bytes, value.bytes, value.size)));
+}
+
+/* An incremental export leaves out what the record of its base says that it has. */
+static void
+damage_in_the_cache_is_noticed(struct ends *ends)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct export_item item, again;
+    CHECK(went_well(export_record_find(ends->repository, "snapshot-17", &arena, &item)));
+    const char *path = find_cache(ends, &arena);
+    repository_close(STEAL(ends->repository));
+    flip_a_bit(path, item.id);
+    ends_open(ends);
+    asked = 0;
+    CHECK(went_well(export_record_find(ends->repository, item.id, &arena, &again)));
+    CHECK(asked > 0);
+    CHECK(protobuf_c_message_get_packed_size(&again.record->base) ==
+          protobuf_c_message_get_packed_size(&item.record->base));
+    CHECK(!memcmp(again.record->manifest.data, item.record->manifest.data, 32));
+    asked = 0;
+    CHECK_NUMBER(count_listed(ends, "volume-7"), RECORDS / 10);
+    CHECK_NUMBER(asked, 0); /* the cache has the right one again */
+}
+
+static void
+a_cache_that_fails_is_done_without(struct ends *ends)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *path = find_cache(ends, &arena);
+    repository_close(STEAL(ends->repository));
+    CHECK_NUMBER(unlink(path), 0);
+    CHECK_NUMBER(mkdir(path, 0700), 0);
+    ends_open(ends);
+    CHECK_NUMBER(count_listed(ends, "volume-4"), RECORDS / 10);
+}
+
 int
 main(void)
 {
@@ -224,6 +289,8 @@ main(void)
     records_are_fetched_once(&ends);
     one_more_costs_one_more(&ends);
     what_was_removed_is_not_listed(&ends);
+    damage_in_the_cache_is_noticed(&ends);
+    a_cache_that_fails_is_done_without(&ends);
     ends_clear(&ends);
     return check_report("exports_records");
 }
