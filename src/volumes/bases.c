@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "volumes/data_lock.h"
 #include "volumes/handle.h"
 #include "volumes/remote_data.h"
 #include "volumes/snapshot.h"
@@ -126,9 +127,12 @@ keep_held(struct engine *engine, snapshot_record *record, const struct data *fro
           struct arena *arena)
 {
     struct data to = snapshot_data(record);
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct row row;
     bool is_there;
     struct error *error = begin_row(engine, record, arena, &row, &is_there);
+    if (!error && !is_there) /* the sweep may be removing old data of it */
+        error = data_lock_wait(engine, &snapshot_rows, record->handle, DATA_LOCK_WAIT_MS, &lock);
     if (error || is_there)
         return error;
     error = make_data(engine, from, &to, record, arena);

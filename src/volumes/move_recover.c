@@ -263,29 +263,71 @@ check_absent(struct engine *engine, const volume_record *volume, struct arena *a
     return error;
 }
 
+/* The snapshot may have been deleted, and may be arriving again, since it was found. */
+static struct error *
+lock_snapshot(struct engine *engine, const snapshot_record *snapshot, struct arena *arena,
+              struct name_lock **lock)
+{
+    snapshot_record *now;
+    struct error *error = data_lock_shared(engine, &snapshot_rows, snapshot->handle, lock);
+    if (!error)
+        error = snapshot_get_any(engine, snapshot->handle, arena, &now);
+    if (!error && now->state != SNAPSHOT_STATE(READY))
+        error = error_new(CODE_ABORTED, "the snapshot \"%s\" is not complete any more; try again",
+                          snapshot->handle);
+    return error;
+}
+
+/* Copying may have taken long, and rule 12 waits only so long for what was read before. */
+static struct error *
+check_owner_unchanged(const struct move_cluster *cluster, const snapshot_record *snapshot,
+                      const struct owner *row, const char *lost, struct arena *arena)
+{
+    struct owner now;
+    const char *node_id;
+    struct error *error = find_owner(cluster, snapshot, arena, &now, &node_id);
+    if (error || (now.epoch == row->epoch && strcmp(node_id, lost) == 0))
+        return error;
+    return error_new(CODE_ABORTED, "the volume \"%s\" has got another owner meanwhile; try again",
+                     snapshot->source_handle);
+}
+
+/* The lock of the data is held: the sweep takes data that has no row yet for a leftover. */
+static struct error *
+write_incoming(struct engine *engine, const snapshot_record *snapshot, const struct owner *row,
+               const char *lost, bool was_here, struct arena *arena)
+{
+    const struct move_cluster *cluster = atomic_load(&engine->moves);
+    volume_record *record = make_record(snapshot, row, lost, was_here, arena);
+    struct data data = volume_data(record);
+    struct error *error = copy_data(engine, snapshot, record, arena);
+    if (!error)
+        error = cluster->owners->add_member(cluster->owners->context, lost);
+    if (!error)
+        error = check_owner_unchanged(cluster, snapshot, row, lost, arena);
+    if (!error)
+        return move_rows_write(engine, record, arena);
+    rows_drop_data(engine, &data);
+    return error;
+}
+
 static struct error *
 take_over(struct engine *engine, const snapshot_record *snapshot, const struct owner *row,
           const char *lost, struct arena *arena)
 {
     struct name_lock *name AUTO(name_lock_release) = NULL;
-    struct name_lock *data AUTO(name_lock_release) = NULL;
-    const struct move_cluster *cluster = atomic_load(&engine->moves);
-    snapshot_record *still;
+    struct name_lock *from AUTO(name_lock_release) = NULL;
+    struct name_lock *to AUTO(name_lock_release) = NULL;
+    const char *handle = snapshot->volume->handle;
     bool was_here;
     struct error *error = name_lock_take(&engine->locks, "volume", snapshot->volume->name, &name);
     if (!error)
         error = check_absent(engine, snapshot->volume, arena, &was_here);
     if (!error)
-        error = data_lock_shared(engine, &snapshot_rows, snapshot->handle, &data);
+        error = lock_snapshot(engine, snapshot, arena, &from);
     if (!error)
-        error = snapshot_get_any(engine, snapshot->handle, arena, &still);
-    if (error)
-        return error;
-    volume_record *record = make_record(snapshot, row, lost, was_here, arena);
-    error = copy_data(engine, snapshot, record, arena);
-    if (!error)
-        error = cluster->owners->add_member(cluster->owners->context, lost);
-    return error ? error : move_rows_write(engine, record, arena);
+        error = data_lock_wait(engine, &volume_rows, handle, DATA_LOCK_WAIT_MS, &to);
+    return error ? error : write_incoming(engine, snapshot, row, lost, was_here, arena);
 }
 
 /* With its volume. */

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "volumes/data_lock.h"
 #include "volumes/move.h"
 #include "volumes/move_fetch.h"
 #include "volumes/move_keys.h"
@@ -30,29 +31,48 @@
 
 /* ---- deciding ---- */
 
-/* T pulls only if the registry shows (S, e): rule 3. */
+/*
+ * T pulls only if the registry shows (S, e): rule 3. It reads and writes under one lock of the
+ * volume. `*is_final`: waiting does not help.
+ */
+static struct error *
+try_to_write_incoming(struct move_work *work, bool *is_final)
+{
+    const struct ownership *owners = work->cluster->owners;
+    struct held_volume held AUTO(held_release) = {0};
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct owner owner;
+    struct error *error =
+        held_take_any(work->engine, work->handle, DATA_LOCK_WAIT_MS, &arena, &held);
+    if (!error)
+        error = owners->read(owners->context, work->key, &owner);
+    if (!error && owner.epoch + 1 != work->record->epoch) {
+        *is_final = true;
+        return error_new(CODE_ABORTED, "the move was given up by its source");
+    }
+    if (!error)
+        error = owners->add_member(owners->context, work->record->move->node_id);
+    *is_final = !error || !move_fetch_is_worth_waiting(error);
+    if (error)
+        return error;
+    work->record->state = VOLUME_STATE(INCOMING);
+    return move_rows_write(work->engine, work->record, &work->arena);
+}
+
 static struct error *
 write_incoming(struct move_work *work)
 {
-    const struct ownership *owners = work->cluster->owners;
-    struct owner owner;
     for (unsigned pause_ms = MOVE_FIRST_PAUSE_MS;;) {
-        struct error *error = owners->read(owners->context, work->key, &owner);
-        if (!error && owner.epoch + 1 != work->record->epoch)
-            return error_new(CODE_ABORTED, "the move was given up by its source");
-        if (!error)
-            error = owners->add_member(owners->context, work->record->move->node_id);
-        if (!error)
-            break;
-        if (!move_fetch_is_worth_waiting(error))
+        bool is_final;
+        struct error *error = try_to_write_incoming(work, &is_final);
+        if (!error || is_final)
             return error;
         error_free(error);
         if (move_fetch_is_cancelled(work))
             return move_fetch_cancelled();
         move_fetch_rest(work, &pause_ms);
     }
-    work->record->state = VOLUME_STATE(INCOMING);
-    return move_rows_write(work->engine, work->record, &work->arena);
 }
 
 /* A user who cancels is answered when the registry has decided: rule 6. */

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "volumes/bases.h"
+#include "volumes/data_lock.h"
 #include "volumes/handle.h"
 #include "volumes/move_cluster.h"
 #include "volumes/pull.h"
@@ -297,6 +298,19 @@ read_record(struct replica_work *work)
     return error;
 }
 
+/* The sweep may be removing old data of it. It does not begin any more: there is a row. */
+static struct error *
+wait_for_sweep(const struct replica_work *work)
+{
+    struct name_lock *incoming AUTO(name_lock_release) = NULL;
+    struct name_lock *made AUTO(name_lock_release) = NULL;
+    struct error *error =
+        data_lock_wait(work->engine, &volume_rows, work->handle, DATA_LOCK_WAIT_MS, &incoming);
+    return error ? error
+                 : data_lock_wait(work->engine, &snapshot_rows, work->handle, DATA_LOCK_WAIT_MS,
+                                  &made);
+}
+
 static struct error *
 run(void *context, const struct progress *progress)
 {
@@ -305,6 +319,8 @@ run(void *context, const struct progress *progress)
     struct error *error = wait_for_cluster(work);
     if (!error)
         error = read_record(work);
+    if (!error)
+        error = wait_for_sweep(work);
     if (!error)
         error = fetch(work);
     return error ? error : make_snapshot(work);

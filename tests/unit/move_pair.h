@@ -33,6 +33,7 @@ struct pair_faults {
     _Atomic enum code open;     /* of opening the data at the source; CODE_OK: none */
     atomic_uint opens_that_end; /* with `open`; further ones are well */
     void (*on_open)(void *context);
+    void (*on_read)(void *context); /* of an owner */
     void *context;
 };
 
@@ -78,6 +79,8 @@ static inline struct error *
 pair_read(void *context, const char *key, struct owner *out)
 {
     struct pair *pair = ((struct site *)context)->pair;
+    if (pair->faults.on_read)
+        pair->faults.on_read(pair->faults.context);
     pthread_mutex_lock(&pair->lock);
     *out = pair_row(pair, key)->owner;
     pthread_mutex_unlock(&pair->lock);

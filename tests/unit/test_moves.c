@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves between two nodes whose calls the test makes fail: see move_pair.h. */
 #include "move_pair.h"
+#include "node/doctor.h"
 #include "slow_backend.h"
 #include "volumes/data_lock.h"
 
@@ -168,6 +169,40 @@ a_publish_during_a_move_says_that_the_volume_is_in_use(void)
     pair_close_both(&pair);
 }
 
+/* Rule 1: each step holds the lock of the volume. */
+struct holder {
+    struct site *site;
+    const char *name;
+    struct name_lock *lock;
+};
+
+static void
+hold_name(void *context)
+{
+    struct holder *holder = context;
+    if (!holder->lock)
+        must(name_lock_take(&holder->site->bench.engine->locks, "volume", holder->name,
+                            &holder->lock));
+}
+
+static void
+a_copy_is_not_claimed_while_the_volume_is_locked(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    volume_record *volume = create(&from->bench, "data");
+    struct holder holder = {to, volume->name, NULL};
+    pair.faults.on_open = hold_name;
+    pair.faults.context = &holder;
+    CHECK_NUMBER(take_code(site_receive(to, volume->handle, 1000)), CODE_ABORTED);
+    CHECK(holder.lock != NULL);
+    CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(RECEIVING));
+    name_lock_release(&holder.lock);
+    CHECK(site_comes_to(to, volume->handle, VOLUME_STATE(READY)));
+    pair_close_both(&pair);
+}
+
 /* ---- deleting ---- */
 
 static bool
@@ -310,6 +345,126 @@ a_deleted_volume_is_not_recovered(void)
     pair_close_both(&pair);
 }
 
+/* What happens on a node while the data of a recovery is there and has no row yet. */
+static struct backend_ops interrupted_ops;
+static struct error *(*plain_copy)(struct backend *, const struct data *, const struct data *,
+                                   const struct data_settings *, const struct progress *);
+static void (*after_copy)(void *context);
+static void *after_copy_context;
+
+static struct error *
+copy_and_act(struct backend *backend, const struct data *from, const struct data *to,
+             const struct data_settings *settings, const struct progress *progress)
+{
+    struct error *error = plain_copy(backend, from, to, settings, progress);
+    after_copy(after_copy_context);
+    return error;
+}
+
+static void
+act_after_copies(struct site *site, void (*act)(void *context), void *context)
+{
+    interrupted_ops = *site->bench.backend->ops;
+    plain_copy = interrupted_ops.copy;
+    interrupted_ops.copy = copy_and_act;
+    site->bench.backend->ops = &interrupted_ops;
+    after_copy = act;
+    after_copy_context = context;
+}
+
+/* A volume of node 1 at epoch 2, of which node 2 has a copy; node 1 is lost. */
+static volume_record *
+lose_a_volume(struct pair *pair, snapshot_record **copy)
+{
+    struct site *from = &pair->sites[0], *to = &pair->sites[1];
+    volume_record *volume = create(&from->bench, "data");
+    write_file(&from->bench, volume, "hello");
+    must(site_receive(to, volume->handle, PATIENCE_MS));
+    *copy = make_copy(to, volume, "monday");
+    must(site_receive(from, volume->handle, PATIENCE_MS));
+    pair->faults.is_lost[0] = true;
+    return volume;
+}
+
+static void
+sweep(void *context)
+{
+    struct engine *engine = ((struct site *)context)->bench.engine;
+    uint64_t started_ms = engine->started_ms;
+    engine->started_ms = handle_now_ms(engine) + 1; /* the volume is older than the process */
+    must(doctor_sweep(engine));
+    engine->started_ms = started_ms;
+}
+
+static void
+the_sweep_leaves_a_volume_that_is_being_recovered(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *to = &pair.sites[1];
+    snapshot_record *copy;
+    volume_record *volume = lose_a_volume(&pair, &copy);
+    act_after_copies(to, sweep, to);
+    must(move_recover(to->bench.engine, copy->handle));
+    CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(READY));
+    check_file(&to->bench, volume, "hello");
+    pair_close_both(&pair);
+}
+
+/* The deletion has ended meanwhile, with its row (rule 12): nobody could decide any more. */
+static void
+end_deletion(void *context)
+{
+    struct pair *pair = context;
+    must(pair_forget(&pair->sites[1], pair->rows[0].key));
+}
+
+static void
+a_volume_that_is_deleted_during_its_recovery_does_not_stay_undecided(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *to = &pair.sites[1];
+    snapshot_record *copy;
+    volume_record *volume = lose_a_volume(&pair, &copy);
+    act_after_copies(to, end_deletion, &pair);
+    CHECK_NUMBER(take_code(move_recover(to->bench.engine, copy->handle)), CODE_NOT_FOUND);
+    CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(LEFT));
+    CHECK(!has_data(to, volume));
+    pair_close_both(&pair);
+}
+
+static struct row changed_row;
+
+static void
+change_row(void *context)
+{
+    struct site *site = context;
+    site->pair->faults.on_read = NULL;
+    must(
+        rows_update(site->bench.engine, &snapshot_rows, changed_row.record, &changed_row.revision));
+}
+
+/* It is found complete; before it is locked it was deleted, and is arriving again. */
+static void
+a_copy_that_is_arriving_is_not_recovered_from(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *to = &pair.sites[1];
+    snapshot_record *copy;
+    volume_record *volume = lose_a_volume(&pair, &copy);
+    struct row row;
+    must(rows_get(to->bench.engine, &snapshot_rows, copy->handle, &to->bench.arena, &row));
+    ((snapshot_record *)row.record)->state = SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__COPYING;
+    changed_row = row;
+    pair.faults.on_read = change_row;
+    pair.faults.context = to;
+    CHECK_NUMBER(take_code(move_recover(to->bench.engine, copy->handle)), CODE_ABORTED);
+    CHECK_NUMBER(site_state(to, volume->handle), VOLUME_STATE(LEFT));
+    pair_close_both(&pair);
+}
+
 /* Names are those of one node. An epoch of another volume does not make a snapshot newer. */
 static void
 volumes_of_one_name_are_told_apart(void)
@@ -355,10 +510,14 @@ main(void)
     a_move_whose_source_is_full_is_given_up();
     a_move_that_has_begun_waits_for_no_other_operation();
     a_publish_during_a_move_says_that_the_volume_is_in_use();
+    a_copy_is_not_claimed_while_the_volume_is_locked();
     data_that_was_in_use_when_it_was_deleted_is_removed_later();
     deleted_volumes_wait_quietly_for_a_lost_member();
     a_copy_that_cannot_be_kept_is_not_made_again_at_once();
     a_deleted_volume_is_not_recovered();
+    the_sweep_leaves_a_volume_that_is_being_recovered();
+    a_volume_that_is_deleted_during_its_recovery_does_not_stay_undecided();
+    a_copy_that_is_arriving_is_not_recovered_from();
     volumes_of_one_name_are_told_apart();
     return check_report("moves");
 }
