@@ -193,6 +193,7 @@ open_repositories(struct process *process, const struct serve_settings *settings
     struct error *error = repository_files_open(settings->repositories, &process->repositories);
     if (!error)
         error = repository_roster_open(&process->repositories.roster);
+    process->repositories.allows_commands = settings->allows_drill_commands;
     return error_wrap(error, "--repositories");
 }
 

@@ -76,6 +76,9 @@ const struct option serve_settings_flags[] = {
     {"repositories", 0, "DIR", OPTION_TEXT, &settings.repositories,
      "snapshots can be exported to the repositories described by DIR/NAME.yaml; see "
      "docs/snapshots.md"},
+    {"allow-drill-commands", 0, NULL, OPTION_FLAG, &settings.allows_drill_commands,
+     "run the shell command of `skycap snapshot drill --command`, as the user of this process; a "
+     "command in the file of a repository needs no permission"},
     {"pool-device", 0, "DEVICE", OPTION_TEXT, &settings.storage.pool_device,
      "blank block device to create the pool of btrfs or xfs on; default: the one that it is on, "
      "or a file in --data, which is slower"},
@@ -292,6 +295,8 @@ check_roles(void)
     } rules[] = {
         {"connections", settings.connections, ROLES_OF_CSI, "node or controller"},
         {"repositories", settings.repositories, ROLES_OF_CSI, "node or controller"},
+        {"allow-drill-commands", settings.allows_drill_commands && !settings.repositories, 0,
+         "node or controller, and --repositories"},
         {"backend", settings.storage.backends.count, ROLES_OF_CSI, "node or controller"},
         {"pool-device", settings.storage.pool_device, ROLES_OF_CSI, "node or controller"},
         {"pool-size", settings.storage.pool_size, ROLES_OF_CSI, "node or controller"},

@@ -30,6 +30,7 @@ struct serve_settings {
     const char *registration_directory;
     const char *connections;
     const char *repositories;
+    bool allows_drill_commands;
     const char *http;
     struct text_list http_hosts;
     const char *http_token_file;

@@ -14,7 +14,8 @@ static const struct option drill_flags[] = {
     {"repository", 'r', "NAME", OPTION_TEXT, &repository,
      "where from; default: the only one that the server has"},
     {"command", 'c', "CMD", OPTION_TEXT, &command,
-     "a shell command that the server runs with $SKYCAP_DRILL_PATH or $SKYCAP_DRILL_DEVICE"},
+     "a shell command that the server runs with $SKYCAP_DRILL_PATH or $SKYCAP_DRILL_DEVICE, if it "
+     "has --allow-drill-commands"},
     {0},
 };
 

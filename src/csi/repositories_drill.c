@@ -5,21 +5,32 @@
 #include "csi/repositories_internal.h"
 #include "node/drill.h"
 
-/* Commands run as this process does. */
 static bool
 is_own_user(const struct peer *peer)
 {
     return peer->has_credentials && (peer->uid == 0 || peer->uid == geteuid());
 }
 
+/*
+ * A command runs as this process does, usually as root on the host. Root in a container that has
+ * the socket looks like root here, so that the user alone is not enough.
+ */
 static struct error *
 check_command(struct call *call, const Skycap__V1__DrillRequest *request)
 {
-    if (!request->n_command || is_own_user(call_peer(call)))
+    const struct repository_places *places = controller_engine(call)->repositories;
+    if (!request->n_command)
         return NULL;
-    return error_new(
-        CODE_PERMISSION_DENIED,
-        "only the user that the server runs as may give a command, on its unix socket");
+    if (!is_own_user(call_peer(call)))
+        return error_new(
+            CODE_PERMISSION_DENIED,
+            "only the user that the server runs as may give a command, on its unix socket");
+    if (places && !places->allows_commands)
+        return error_new(CODE_PERMISSION_DENIED,
+                         "this server runs no commands of requests: write the command into the "
+                         "file of the repository (drill: {every: 7d, command: PROGRAM}), or start "
+                         "the server with --allow-drill-commands");
+    return NULL;
 }
 
 struct error *

@@ -35,6 +35,7 @@ struct repository_places {
     struct error *(*list)(void *context, struct arena *arena, struct text_list *out);
     void *context;
     struct repository_roster *roster; /* of the process; NULL: none */
+    bool allows_commands;             /* of drills, in requests */
 };
 
 struct repository_pool {

@@ -13,7 +13,7 @@ need_storage
 requires curl
 port=$(free_port)
 metric() { curl -s "http://127.0.0.1:$port/metrics" | sed -n 's/^skycap_drill_last_success_timestamp_seconds{repository="main"} //p'; }
-start_exporting --backend btrfs --pool-size 1Gi --http "127.0.0.1:$port"
+start_exporting --backend btrfs --pool-size 1Gi --allow-drill-commands --http "127.0.0.1:$port"
 tree=$(make_volume tree tree 128)
 use "$tree" tree
 mkdir "$(target_of "$tree")/d"

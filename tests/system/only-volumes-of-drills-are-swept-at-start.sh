@@ -9,7 +9,7 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 need_storage
-start_exporting --backend btrfs --pool-size 1Gi
+start_exporting --backend btrfs --pool-size 1Gi --allow-drill-commands
 tree=$(make_volume skycap-drill-mine tree 64)
 use "$tree" tree
 echo hello >"$(target_of "$tree")/greeting"

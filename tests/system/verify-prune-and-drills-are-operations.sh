@@ -12,7 +12,7 @@ fi
 source "$(dirname "$0")/../exports.sh"
 
 make_repositories main
-start() { start_skycap --repositories "$REPOSITORIES"; }
+start() { start_skycap --repositories "$REPOSITORIES" --allow-drill-commands; }
 start
 cli repository init main >/dev/null
 cli volume create data --publish "$SKYCAP_TMP/data" >/dev/null

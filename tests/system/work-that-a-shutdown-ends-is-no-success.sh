@@ -11,7 +11,7 @@ if [ -z "${OWN_NAMESPACE:-}" ]; then
 fi
 source "$(dirname "$0")/../exports.sh"
 
-start_exporting
+start_exporting --allow-drill-commands
 cli volume create data --publish "$SKYCAP_TMP/data" >/dev/null
 echo hello >"$SKYCAP_TMP/data/greeting"
 cli snapshot create data one >/dev/null
