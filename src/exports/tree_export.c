@@ -54,6 +54,7 @@ tree_export_run(const struct tree_export_options *options, struct tree_export_re
     tree_source_close(&export.source);
     tree_ahead_free(export.ahead);
     tree_writer_free(export.writer);
+    cache_db_close(export.waiting);
     buffer_clear(&export.last_key);
     return error;
 }

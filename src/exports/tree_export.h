@@ -51,7 +51,8 @@ struct tree_export {
     struct tree_source source;
     struct tree_writer *writer;
     struct tree_ahead *ahead;
-    struct buffer last_key; /* everything up to here was exported before; empty: nothing */
+    struct cache_db *waiting; /* the directories that a walk has found and not listed yet */
+    struct buffer last_key;   /* everything up to here was exported before; empty: nothing */
     uint64_t saved_ms, saved_bytes;
 };
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exporting a directory and everything below it by walking over it: see tree_export.h. */
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/memory.h"
-#include "base/tree_walk.h"
 #include "exports/tree_export.h"
 
+#define WAITING_KIB 4096u /* of memory */
 #define SAVE_MS 30000u
 /* A leaf has at most about 256 MiB in large files, and a save is possible only at its end. */
 #define SAVE_BYTES (UINT64_C(128) << 20)
@@ -59,44 +56,50 @@ tree_export_save(struct tree_export *export)
     return error;
 }
 
+/* ---- the directories that wait ---- */
+
+/*
+ * Subdirectories are walked over after their directory's own entries. They wait in a table, in the
+ * order of the walk: memory does not grow with their number.
+ */
+static struct error *
+add_waiting(struct tree_export *export, const char *directory, const char *name)
+{
+    struct buffer path AUTO(buffer_clear) = {0}, key AUTO(buffer_clear) = {0};
+    buffer_print(&path, "%s%s%s", directory, directory[0] ? "/" : "", name);
+    if (path.size > TREE_PATH_MAX)
+        return error_new(CODE_FAILED_PRECONDITION, "the tree is deeper than a path can name");
+    tree_entry_key(&key, buffer_text(&path), "");
+    return cache_db_put(export->waiting, key.bytes, key.size, "", 0);
+}
+
+/* `*is_there` is false if none is left. */
+static struct error *
+take_waiting(struct tree_export *export, char path[TREE_PATH_MAX + 1], bool *is_there)
+{
+    struct cache_db_walk first AUTO(cache_db_walk_clear) = {0};
+    char name[TREE_NAME_MAX + 1];
+    struct error *error = cache_db_next(export->waiting, &first);
+    *is_there = !error && first.found;
+    if (!*is_there)
+        return error;
+    if (!tree_entry_read_key(first.key.bytes, first.key.size, path, name))
+        return error_new(CODE_INTERNAL, "the list of directories is damaged");
+    return cache_db_delete(export->waiting, first.key.bytes, first.key.size);
+}
+
 /* ---- the walk ---- */
 
-/* Subdirectories of a directory, which are walked over after its own entries. */
-struct subdirectories {
-    struct arena arena;
-    const char **names;
-    size_t count, capacity;
-};
-
-static void
-add_subdirectory(struct subdirectories *subdirectories, const char *name)
-{
-    if (subdirectories->count == subdirectories->capacity) {
-        subdirectories->capacity = subdirectories->capacity ? subdirectories->capacity * 2 : 16;
-        subdirectories->names = memory_resize(
-            subdirectories->names, subdirectories->capacity * sizeof *subdirectories->names);
-    }
-    subdirectories->names[subdirectories->count++] = arena_string(&subdirectories->arena, name);
-}
-
-static void
-clear_subdirectories(struct subdirectories *subdirectories)
-{
-    arena_clear(&subdirectories->arena);
-    free(subdirectories->names);
-}
-
 static struct error *
-add_part(struct tree_export *export, const char *path, int fd, const struct tree_listing *listing,
-         struct subdirectories *subdirectories)
+add_part(struct tree_export *export, const char *path, int fd, const struct tree_listing *listing)
 {
     struct error *error = NULL;
     tree_ahead_begin(export->ahead, fd, listing);
     for (size_t i = 0; !error && i < listing->count; i++) {
         const struct tree_name *name = &listing->names[i];
         if (name->is_directory)
-            add_subdirectory(subdirectories, name->name);
-        if (is_entry_exported(export, path, name->name))
+            error = add_waiting(export, path, name->name);
+        if (error || is_entry_exported(export, path, name->name))
             continue;
         tree_ahead_move(export->ahead, i);
         error = name->is_directory
@@ -112,24 +115,7 @@ add_part(struct tree_export *export, const char *path, int fd, const struct tree
 }
 
 static struct error *
-add_entries(struct tree_export *export, struct tree_walk *walk, const char *path, int fd,
-            struct tree_listing *listing)
-{
-    struct subdirectories subdirectories AUTO(clear_subdirectories) = {0};
-    arena_init(&subdirectories.arena, NULL, 0, SIZE_MAX);
-    struct error *error = NULL;
-    while (!error && listing->count) {
-        error = add_part(export, path, fd, listing, &subdirectories);
-        if (!error)
-            error = tree_listing_next(listing);
-    }
-    for (size_t i = subdirectories.count; !error && i > 0; i--)
-        tree_walk_push(walk, path[0] ? path : ".", subdirectories.names[i - 1], false);
-    return error;
-}
-
-static struct error *
-add_directory(struct tree_export *export, struct tree_walk *walk, const char *path)
+add_directory(struct tree_export *export, const char *path)
 {
     struct tree_listing listing AUTO(tree_listing_clear) = {0};
     int fd AUTO(files_close) = -1;
@@ -138,20 +124,25 @@ add_directory(struct tree_export *export, struct tree_walk *walk, const char *pa
     struct error *error = tree_source_list(&export->source, path, &fd, &listing);
     if (!error && !is_entry_exported(export, path, ""))
         error = tree_source_add_directory(&export->source, path, fd);
-    return error ? error : add_entries(export, walk, path, fd, &listing);
+    while (!error && listing.count) {
+        error = add_part(export, path, fd, &listing);
+        if (!error)
+            error = tree_listing_next(&listing);
+    }
+    return error;
 }
 
 struct error *
 tree_scan_walk(struct tree_export *export, const char *path)
 {
-    struct tree_walk walk = {.top = export->options->root};
-    struct tree_step *step;
-    struct error *error = NULL;
-    tree_walk_push(&walk, ".", path[0] ? path : ".", false);
-    while (!error && (step = tree_walk_pop(&walk))) {
-        error = add_directory(export, &walk, strcmp(step->path, ".") ? step->path : "");
-        free(step);
-    }
-    tree_walk_clear(&walk);
+    char next[TREE_PATH_MAX + 1];
+    bool is_there = true;
+    struct error *error = export->waiting ? NULL
+                                          : cache_db_open_temporary(export->options->work_directory,
+                                                                    WAITING_KIB, &export->waiting);
+    if (!error)
+        error = add_directory(export, path);
+    while (!error && !(error = take_waiting(export, next, &is_there)) && is_there)
+        error = add_directory(export, next);
     return error;
 }
