@@ -26,9 +26,11 @@ struct source {
     enum code error; /* it does not answer */
     bool is_lacking; /* it cannot list */
     bool is_endless;
-    bool is_empty_for_ever; /* every page has a next one, and nothing else */
-    bool is_engine;         /* it returns as many entries as it is asked for */
-    const char *prefix;     /* of its entries, if not its name */
+    size_t circle;            /* tokens that come again and again, one after the other; 0: none */
+    bool repeats_its_entries; /* on each of its pages, which have new tokens for ever */
+    bool is_empty_for_ever;   /* every page has a next one, and nothing else */
+    bool is_engine;           /* it returns as many entries as it is asked for */
+    const char *prefix;       /* of its entries, if not its name */
 };
 
 struct sources {
@@ -67,6 +69,8 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
         most_at_once = most;
     out->entries = arena_alloc(arena, (size + 1) * sizeof(void *));
     const char *prefix = source->prefix ? source->prefix : source->name[0] ? source->name : "-";
+    if (source->circle || source->repeats_its_entries)
+        out->entries[out->count++] = arena_print(arena, "%s0", prefix);
     for (size_t i = first; i < source->count && i < first + size; i++)
         out->entries[out->count++] = arena_print(arena, "%s%zu", prefix, i);
     told += out->count;
@@ -75,6 +79,10 @@ ask(const struct merged_list *list, struct connection *connection, const char *t
         out->next_token = arena_print(arena, "%zu", first + 1);
     else if (source->is_endless)
         out->next_token = "0";
+    else if (source->circle)
+        out->next_token = arena_print(arena, "%zu", (first + 1) % source->circle);
+    else if (source->repeats_its_entries)
+        out->next_token = arena_print(arena, "%zu", first + 1);
     else if (first + out->count < source->count)
         out->next_token = arena_print(arena, "%zu", first + out->count);
     return NULL;
@@ -275,6 +283,34 @@ lists_end(void)
     stage_close(&stage);
 }
 
+/* The pages have entries, but none is new, so the list never becomes full. */
+static void
+lists_that_repeat_themselves_end(void)
+{
+    OPEN({"a", .circle = 7}, {"b", .count = 1});
+    stage.list.id_of = id_of;
+    CHECK_TEXT(page(&stage, 0, ""), "a0 b0 |  without a");
+    CHECK_TEXT(page(&stage, 0, "a:0:3"), "a0 b0 |  without a");
+    stage_close(&stage);
+    const struct source forever[] = {{"a", .repeats_its_entries = true}, {"b", .count = 1}};
+    stage_open(&stage, forever, COUNT_OF(forever));
+    stage.list.id_of = id_of;
+    CHECK_TEXT(page(&stage, 0, ""), "a0 b0 |  without a");
+    stage_close(&stage);
+}
+
+/* With a single source nothing tells entries that come twice, but the tokens do. */
+static void
+the_error_of_an_endless_list_names_the_connection(void)
+{
+    OPEN({"a", .circle = 7});
+    struct list_page out;
+    struct error *error AUTO(error_cleanup) = merged_list_run(&stage.list, 0, MOST, "", &out);
+    CHECK(error && error->code == CODE_INTERNAL);
+    CHECK(error && strstr(error->message, "connection \"a\" does not end"));
+    stage_close(&stage);
+}
+
 static void
 lists_of_empty_pages_end(void)
 {
@@ -377,6 +413,8 @@ main(void)
     tokens_outlive_their_connection_but_not_their_driver();
     what_is_no_token_is_refused();
     lists_end();
+    lists_that_repeat_themselves_end();
+    the_error_of_an_endless_list_names_the_connection();
     lists_of_empty_pages_end();
     copies_stand_for_those_that_are_left_out();
     engines_are_asked_for_what_is_needed();

@@ -2,12 +2,15 @@
 /* Volumes at paths of this node: see attach.h. */
 #include "connections/copy/attach.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/memory.h"
 #include "connections/forward/forward.h"
+#include "connections/forward/list_end.h"
 #include "connections/request/global_id.h"
 #include "connections/request/map_field.h"
 #include "message/message_map.h"
@@ -170,12 +173,11 @@ is_same(const struct attachment *a, const char *id)
            strcmp(one.handle, other.handle) == 0;
 }
 
-/* `*next` is the token of the next page; "": the volume was found, or this is the last page. */
-static void
+/* Is the volume there? */
+static bool
 look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *page,
-             const char **next, struct attach_facts *out)
+             struct attach_facts *out)
 {
-    *next = strcmp(page->next_token, *next) != 0 ? page->next_token : "";
     for (size_t i = 0; i < page->n_entries; i++) {
         const Csi__V1__ListVolumesResponse__Entry *entry = page->entries[i];
         if (!entry->volume || !is_same(a, entry->volume->volume_id))
@@ -184,23 +186,45 @@ look_at_page(const struct attachment *a, const Csi__V1__ListVolumesResponse *pag
             read_nodes(a, entry->status->published_node_ids, entry->status->n_published_node_ids,
                        out);
         out->size_bytes = entry->volume->capacity_bytes;
-        *next = "";
+        return true;
     }
+    return false;
+}
+
+/* `*token` becomes that of the next page; NULL: the volume was found, or this was the last page. */
+static struct error *
+read_page(const struct attachment *a, char **token, struct attach_facts *out)
+{
+    REQUEST(ListVolumes, list_volumes, request);
+    Csi__V1__ListVolumesResponse page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
+    request.starting_token = *token;
+    struct error *error =
+        call_driver(a, "/csi.v1.Controller/ListVolumes", &request.base, &page.base);
+    if (error)
+        return error;
+    bool is_last = look_at_page(a, &page, out) || !page.next_token[0];
+    free(*token);
+    *token = is_last ? NULL : memory_string(page.next_token);
+    return NULL;
 }
 
 static struct error *
 look_for_facts(const struct attachment *a, struct attach_facts *out)
 {
-    const char *next = "";
-    struct error *error;
-    do {
-        REQUEST(ListVolumes, list_volumes, request);
-        Csi__V1__ListVolumesResponse page = CSI__V1__LIST_VOLUMES_RESPONSE__INIT;
-        request.starting_token = (char *)next;
-        error = call_driver(a, "/csi.v1.Controller/ListVolumes", &request.base, &page.base);
-        if (!error)
-            look_at_page(a, &page, &next, out);
-    } while (!error && next[0]);
+    char *token AUTO(memory_cleanup) = memory_string("");
+    struct list_end end;
+    struct error *error = NULL;
+    list_end_init(&end, a->connection->spec->name, token);
+    while (!error && token) {
+        struct attachment one = *a; /* the arena of its call holds the page */
+        one.call = call_new_part(a->call, 0);
+        error = read_page(&one, &token, out);
+        call_free_detached(one.call);
+        if (!error && token)
+            error = list_end_check(&end, token);
+        if (!error && call_is_cancelled(a->call))
+            error = error_new(CODE_CANCELLED, "the caller has gone");
+    }
     return error;
 }
 

@@ -69,7 +69,7 @@ listed_ids_read(struct router *router, struct call *call, const struct connectio
     struct reading reading = {call, connection, out, 0};
     if (!CONNECTION_CAN(connection, LIST_VOLUMES))
         return NULL;
-    struct error *error = driver_list_read(router, call, connection, ID_VOLUME, add_page, &reading);
+    struct error *error = driver_list_read(call, connection, ID_VOLUME, add_page, &reading);
     out->is_known = !error;
     if (!error)
         return NULL;

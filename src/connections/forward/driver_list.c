@@ -2,7 +2,10 @@
 /* Lists of drivers: see driver_list.h. */
 #include "connections/forward/driver_list.h"
 
-#define MAX_PAGES 100000 /* the limit of a list that never ends */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "connections/forward/list_end.h"
 
 /* Visits the page of this token; `*token` becomes that of the next page, or NULL. */
 static struct error *
@@ -29,23 +32,24 @@ read_page(struct call *call, const struct connection *connection, enum id_kind k
 }
 
 struct error *
-driver_list_read(const struct router *router, struct call *call,
-                 const struct connection *connection, enum id_kind kind, driver_list_visit *visit,
-                 void *context)
+driver_list_read(struct call *call, const struct connection *connection, enum id_kind kind,
+                 driver_list_visit *visit, void *context)
 {
-    const char *token = "";
-    for (size_t pages = 0; pages < MAX_PAGES; pages++) {
-        uint64_t left = call_time_left(call);
-        struct call *own = /* its arena holds the page */
-            call_new_detached(router->runtime, left == UINT64_MAX ? 0 : left + 1);
-        struct error *error = read_page(own, connection, kind, visit, context, &token);
-        if (token)
-            token = arena_string(call_arena(call), token);
-        call_free_detached(own);
+    char *token AUTO(memory_cleanup) = memory_string("");
+    struct list_end end;
+    list_end_init(&end, connection->spec->name, token);
+    for (;;) {
+        struct call *part = call_new_part(call, 0); /* its arena holds the page */
+        const char *next = token;
+        struct error *error = read_page(part, connection, kind, visit, context, &next);
+        if (!error && next)
+            error = list_end_check(&end, next);
+        free(token);
+        token = !error && next ? memory_string(next) : NULL;
+        call_free_detached(part);
         if (error || !token)
             return error;
         if (call_is_cancelled(call))
             return error_new(CODE_CANCELLED, "the caller has gone");
     }
-    return error_new(CODE_OUT_OF_RANGE, "its list has more than %d pages", MAX_PAGES);
 }

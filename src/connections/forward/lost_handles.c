@@ -73,8 +73,8 @@ restore(struct search *search, const char *id)
     char *given;
     struct error *error = check_list(search);
     if (!error)
-        error = driver_list_read(search->router, search->call, search->connection, search->kind,
-                                 look_at_page, search);
+        error =
+            driver_list_read(search->call, search->connection, search->kind, look_at_page, search);
     if (!error && search->is_vague)
         error = error_new(CODE_UNAVAILABLE, "several handles have the same hash");
     if (error) {

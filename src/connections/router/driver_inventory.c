@@ -2,12 +2,13 @@
 /* Inventory of third-party drivers: see driver_inventory.h. */
 #include "connections/router/driver_inventory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "connections/forward/forward.h"
+#include "connections/forward/list_end.h"
 #include "connections/request/global_id.h"
-
-#define MOST_PAGES 10000 /* of a driver's list */
 
 typedef Csi__V1__ListVolumesResponse volumes_response;
 typedef Csi__V1__ListSnapshotsResponse snapshots_response;
@@ -121,27 +122,46 @@ driver_inventory_list_volumes(const struct merged_list *list, struct connection 
     return list_volumes(list->call, list->set, connection, token, most, out);
 }
 
+static bool
+find_on_page(const struct list_page *page, const char *id, void **out)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        *out = page->entries[i];
+        if (strcmp(((volume_info *)*out)->volume->volume_id, id) == 0)
+            return true;
+    }
+    return false;
+}
+
 static struct error *
 find_in_list(struct call *call, const struct connection_set *set, struct connection *connection,
              const char *id, void **out)
 {
-    const char *token = "";
+    char *token AUTO(memory_cleanup) = memory_string("");
+    bool is_found = false;
+    struct list_end end;
+    struct error *error = NULL;
+    list_end_init(&end, connection->spec->name, token);
     id = id_in_lists(connection, ID_VOLUME, id, call_arena(call));
-    for (unsigned i = 0; i < MOST_PAGES; i++) {
+    do {
+        struct call *part = call_new_part(call, 0); /* its arena holds the page */
         struct list_page page = {.next_token = ""};
-        struct error *error = list_volumes(call, set, connection, token, 0, &page);
-        if (error)
-            return error;
-        for (size_t k = 0; k < page.count; k++) {
-            *out = page.entries[k];
-            if (strcmp(((volume_info *)*out)->volume->volume_id, id) == 0)
-                return NULL;
-        }
-        if (!page.next_token[0] || strcmp(page.next_token, token) == 0)
-            break;
-        token = page.next_token;
-    }
-    return error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
+        error = list_volumes(part, set, connection, token, 0, &page);
+        is_found = !error && find_on_page(&page, id, out);
+        if (!error && !is_found)
+            error = list_end_check(&end, page.next_token);
+        free(token);
+        token = memory_string(page.next_token);
+        if (is_found)
+            call_join_part(call, part);
+        else
+            call_free_detached(part);
+        if (!error && call_is_cancelled(call))
+            error = error_new(CODE_CANCELLED, "the caller has gone");
+    } while (!error && !is_found && token[0]);
+    if (!error && !is_found)
+        error = error_new(CODE_NOT_FOUND, "there is no volume \"%s\"", id);
+    return error;
 }
 
 static struct error *

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connections/forward/list_end.h"
 #include "connections/router/listed_once.h"
 #include "connections/router/parallel_calls.h"
 
@@ -13,7 +14,7 @@
 #define LEAST_AHEAD 16
 
 #define MOST_SKIPPED 500000 /* more entries on one page are an error */
-#define MOST_EMPTY 1000     /* so are more empty pages in a row */
+#define MOST_USELESS 1000   /* so are more pages in a row without a new entry */
 
 /* ---- tokens ---- */
 
@@ -248,8 +249,11 @@ static struct error *
 list_source(struct listing *listing, struct source *source)
 {
     struct token at = source->start;
-    for (unsigned empty = 0;;) {
+    struct list_end end;
+    list_end_init(&end, source->name, at.rest);
+    for (unsigned useless = 0;;) {
         struct list_page page = {.next_token = ""};
+        size_t before = listing->out->count;
         struct error *error = find_page(listing, source, &at, &page);
         if (error) /* cppcheck-suppress returnDanglingLifetime ; it does not point to the page */
             return error;
@@ -258,9 +262,12 @@ list_source(struct listing *listing, struct source *source)
             listing->out->next_token = unfinished;
         if (unfinished || !page.next_token[0])
             return NULL;
-        empty = page.count ? 0 : empty + 1;
-        if (strcmp(page.next_token, at.rest) == 0 || empty == MOST_EMPTY)
-            return error_new(CODE_INTERNAL, "the driver's list does not end");
+        useless = listing->out->count > before ? 0 : useless + 1;
+        error = list_end_check(&end, page.next_token);
+        if (!error && useless == MOST_USELESS)
+            error = list_end_never(&end);
+        if (error)
+            return error;
         at = (struct token){at.name, 0, page.next_token, ""};
     }
 }

@@ -196,7 +196,7 @@ send_if_changed(struct call *call, const operation_message *now, struct buffer *
 static struct error *
 look_elsewhere(struct call *call, const char *id, struct buffer *before, bool *has_ended)
 {
-    struct call *question = call_new_part(call, call_time_left(call));
+    struct call *question = call_new_part(call, 0);
     Skycap__V1__GetOperationRequest request = SKYCAP__V1__GET_OPERATION_REQUEST__INIT;
     operation_message now = SKYCAP__V1__OPERATION__INIT;
     request.id = (char *)id;

@@ -113,8 +113,8 @@ void call_free_detached(struct call *call);
 
 /*
  * Creates a detached call for a part of this one's work, possibly on another thread. It has the
- * context, method and metadata of `whole`, and a deadline unless timeout_ns is 0. Must end before
- * `whole` does.
+ * context, method, metadata and deadline of `whole`, or an earlier deadline unless timeout_ns is 0.
+ * Must end before `whole` does.
  */
 struct call *call_new_part(struct call *whole, uint64_t timeout_ns);
 /*

@@ -61,6 +61,9 @@ call_new_part(struct call *whole, uint64_t timeout_ns)
     struct call *part = new_on_loop(whole->loop, timeout_ns);
     part->scope = whole->scope;
     part->target = whole->target;
+    uint64_t deadline_at = whole->parent.deadline_at;
+    if (deadline_at && (!part->parent.deadline_at || deadline_at < part->parent.deadline_at))
+        part->parent.deadline_at = deadline_at;
     part->header.metadata = whole->header.metadata;
     return part;
 }
