@@ -27,28 +27,43 @@ read_output(const struct process *process, struct buffer *output)
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
+/*
+ * What was said last. Another process may write to the pipe for ever, so this reads no more than is
+ * kept.
+ */
+static void
+read_rest(const struct process *process, struct buffer *output)
+{
+    struct pollfd file = {.fd = process->output, .events = POLLIN};
+    while (output->size < OUTPUT_BYTES && poll(&file, 1, 0) > 0 && read_output(process, output))
+        ;
+}
+
 static uint32_t
 timeout_of(const struct drill_request *request)
 {
     return request->command_timeout_ms ? request->command_timeout_ms : HOUR_MS;
 }
 
-/* Nothing of ours is at work meanwhile, so that others have the turn of this operation. */
+/*
+ * Until the command itself has ended: others may keep its output open, or never stop writing to it.
+ * Nothing of ours is at work meanwhile, so that others have the turn of this operation.
+ */
 static void
 follow(const struct drill_request *request, const struct progress *progress,
-       struct process *process, struct buffer *output, bool *is_cancelled, bool *is_late)
+       const struct process *process, struct buffer *output, bool *is_cancelled, bool *is_late)
 {
     uint64_t end_ms = clock_now_ms() + timeout_of(request);
-    bool is_open = true, has_ended = false;
-    while (!has_ended) {
+    for (bool is_open = true;;) {
         struct pollfd files[] = {{.fd = process->ended, .events = POLLIN},
                                  {.fd = is_open ? process->output : -1, .events = POLLIN}};
         bool is_killed = *is_cancelled || *is_late;
         if (poll(files, 2, is_killed ? LOOK_MS : 0) == 0 && !is_killed)
             progress_rest(progress, LOOK_MS);
+        if (files[0].revents)
+            return;
         if (files[1].revents)
             is_open = read_output(process, output);
-        has_ended = files[0].revents && !(files[1].revents & POLLIN);
         if (is_killed)
             continue;
         *is_cancelled = progress->cancelled(progress->context);
@@ -73,6 +88,8 @@ drill_command_run(const struct drill_request *request, const struct progress *pr
     if (error)
         return error_wrap(error, "the command of the drill");
     follow(request, progress, &process, output, &is_cancelled, &is_late);
+    process_signal(&process, SIGKILL); /* what it has left running would hold the volume */
+    read_rest(&process, output);
     int status = process_reap(&process);
     if (is_cancelled)
         return error_new(CODE_CANCELLED, "the drill was cancelled");
