@@ -19,12 +19,20 @@ for name in from reading; do
     id=$(create source "$(on $name)")
     : >"$SKYCAP_TMP/$name.requests"
     create "clone-of-$name" "$(on to)" "\"volumeContentSource\":{\"volume\":{\"volumeId\":\"$id\"}}" "$secrets" >/dev/null
-    methods="NodeStageVolume NodePublishVolume ControllerPublishVolume ControllerUnpublishVolume"
+    methods="ValidateVolumeCapabilities NodeStageVolume NodePublishVolume ControllerPublishVolume ControllerUnpublishVolume"
     [ $name = reading ] || methods+=" CreateVolume DeleteVolume"
     for method in $methods; do
         check "$name: $method" "$(with_secrets $name "$method")" "[\"[('password', '$name-word')]\"]"
     done
 done
+
+snapshot=$(make_snapshot snapshot "$(create source "$(on from)")")
+: >"$SKYCAP_TMP/from.requests"
+create clone-of-snapshot "$(on to)" "\"volumeContentSource\":{\"snapshot\":{\"snapshotId\":\"$snapshot\"}}" "$secrets" >/dev/null
+for method in ListSnapshots CreateVolume; do
+    check "of a snapshot: $method" "$(with_secrets from "$method")" "[\"[('password', 'from-word')]\"]"
+done
+
 for method in CreateVolume NodeStageVolume NodePublishVolume; do
     check "to: $method" "$(with_secrets to "$method")" "[\"[('password', 'to-word'), ('user', 'general-user')]\"]"
 done

@@ -11,16 +11,27 @@
 #include "connections/copy/source_capability.h"
 #include "connections/forward/forward.h"
 #include "connections/forward/new_volume.h"
+#include "connections/request/map_field.h"
+#include "connections/request/secrets.h"
 #include "message/message_bytes.h"
 
 #define WORK_NAME_BYTES 8
 
 /* ---- the source ---- */
 
+/* With the secrets of the request that name its connection, and no others. */
 static struct error *
 ask_source(struct call *call, const struct connection_set *set, struct connection *from,
-           const char *method, ProtobufCMessage *request, ProtobufCMessage *reply)
+           const Csi__V1__CreateVolumeRequest *asked, const char *method, ProtobufCMessage *request,
+           ProtobufCMessage *reply)
 {
+    struct arena *arena = call_arena(call);
+    struct map_field given, own;
+    map_field_find((ProtobufCMessage *)&asked->base, "secrets", &given);
+    map_field_find(request, "secrets", &own);
+    struct text_map all = map_field_read(&given, arena);
+    struct text_map secrets = secrets_of(set, from, &all, arena);
+    map_field_write(&own, &secrets, arena);
     return forward_call(router_of(call), set, from, call, service_find_method(method), request,
                         reply);
 }
@@ -39,24 +50,25 @@ check_source_volume(struct call *call, const struct connection_set *set, struct 
     source_capability_init(&capability, asked->volume_capabilities[0]);
     request.volume_capabilities = (Csi__V1__VolumeCapability *[]){&capability.capability};
     request.n_volume_capabilities = 1;
-    return ask_source(call, set, from, "/csi.v1.Controller/ValidateVolumeCapabilities",
+    return ask_source(call, set, from, asked, "/csi.v1.Controller/ValidateVolumeCapabilities",
                       &request.base, &reply.base);
 }
 
 /* If the driver cannot list snapshots, the copy itself fails later. */
 static struct error *
 check_source_snapshot(struct call *call, const struct connection_set *set, struct connection *from,
-                      const char *snapshot_id)
+                      const Csi__V1__CreateVolumeRequest *asked)
 {
+    const char *id = asked->volume_content_source->snapshot->snapshot_id;
     Csi__V1__ListSnapshotsRequest request = CSI__V1__LIST_SNAPSHOTS_REQUEST__INIT;
     Csi__V1__ListSnapshotsResponse reply = CSI__V1__LIST_SNAPSHOTS_RESPONSE__INIT;
     if (!CONNECTION_CAN(from, LIST_SNAPSHOTS))
         return NULL;
-    request.snapshot_id = (char *)snapshot_id;
-    struct error *error =
-        ask_source(call, set, from, "/csi.v1.Controller/ListSnapshots", &request.base, &reply.base);
+    request.snapshot_id = (char *)id;
+    struct error *error = ask_source(call, set, from, asked, "/csi.v1.Controller/ListSnapshots",
+                                     &request.base, &reply.base);
     if (!error && !reply.n_entries)
-        error = error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", snapshot_id);
+        error = error_new(CODE_NOT_FOUND, "there is no snapshot \"%s\"", id);
     return error;
 }
 
@@ -66,7 +78,7 @@ check_source(struct call *call, const struct connection_set *set, struct connect
 {
     const Csi__V1__VolumeContentSource *source = asked->volume_content_source;
     return source->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT
-               ? check_source_snapshot(call, set, from, source->snapshot->snapshot_id)
+               ? check_source_snapshot(call, set, from, asked)
                : check_source_volume(call, set, from, asked);
 }
 
