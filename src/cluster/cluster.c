@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "cluster/cluster_metrics.h"
 #include "cluster/member_rows.h"
+#include "cluster/missing.h"
 #include "cluster/protocol.h"
 #include "cluster/remote_table.h"
 #include "registry/client/announcer.h"
@@ -25,8 +26,11 @@ struct cluster {
     struct sender *sender;
     struct announcer *announcer;
     struct node_watcher *watcher;
+    struct missing *missing; /* NULL: it has not begun, or is stopped */
     struct store *rows;
-    atomic_bool is_known; /* all members have been told once */
+    /* The registry has told all members once: those that are registered, and the missing ones. */
+    atomic_bool is_listed, has_looked;
+    atomic_bool is_known; /* both */
     atomic_bool calls_are_stopped;
     atomic_uint unannounced;     /* connections of this node */
     atomic_ullong registered_ms; /* when the last attempt that has succeeded began; 0: none has */
@@ -68,22 +72,51 @@ note_changed(void *context, const struct watched_node *node)
     tell(cluster);
 }
 
+/* It is a member until the rows of the cluster say that it was forgotten. */
 static void
 note_removed(void *context, const char *id)
 {
     struct cluster *cluster = context;
-    members_remove(cluster->members, id);
+    members_miss(cluster->members, id);
     remote_table_drop(cluster->remotes, id);
+    missing_look(cluster->missing);
     tell(cluster);
+}
+
+static void
+complete(struct cluster *cluster)
+{
+    if (!atomic_load(&cluster->is_listed) || !atomic_load(&cluster->has_looked))
+        return;
+    members_complete(cluster->members);
+    atomic_store(&cluster->is_known, true);
 }
 
 static void
 note_completed(void *context)
 {
     struct cluster *cluster = context;
-    members_complete(cluster->members);
-    atomic_store(&cluster->is_known, true);
+    atomic_store(&cluster->is_listed, true);
+    complete(cluster);
     tell(cluster);
+}
+
+static void
+note_missing(void *context, bool has_changed)
+{
+    struct cluster *cluster = context;
+    bool is_first = !atomic_exchange(&cluster->has_looked, true);
+    if (is_first)
+        complete(cluster);
+    if (is_first || has_changed)
+        tell(cluster);
+}
+
+void
+cluster_note_member(struct cluster *cluster, const char *node_id, const char *connection)
+{
+    if (strcmp(node_id, cluster->options.node_id) != 0)
+        members_note(cluster->members, node_id, connection);
 }
 
 /*
@@ -165,8 +198,8 @@ cluster_members(struct cluster *cluster, struct arena *arena)
 
 /* ---- leaving ---- */
 
-struct error *
-cluster_check_lost(struct cluster *cluster, const char *node_id)
+static struct error *
+find_lost(struct cluster *cluster, const char *node_id, bool *is_missing)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
@@ -174,6 +207,7 @@ cluster_check_lost(struct cluster *cluster, const char *node_id)
     for (size_t i = 0; i < members.count; i++) {
         if (strcmp(members.items[i].id, node_id) != 0)
             continue;
+        *is_missing = members.items[i].is_missing;
         return members.items[i].is_expired
                    ? NULL
                    : error_new(CODE_FAILED_PRECONDITION,
@@ -184,14 +218,26 @@ cluster_check_lost(struct cluster *cluster, const char *node_id)
     return error_new(CODE_NOT_FOUND, "there is no node \"%s\" in the cluster", node_id);
 }
 
+struct error *
+cluster_check_lost(struct cluster *cluster, const char *node_id)
+{
+    bool is_missing;
+    return find_lost(cluster, node_id, &is_missing);
+}
+
 /* The registration goes last: until then the command can be repeated. */
 struct error *
 cluster_forget(struct cluster *cluster, const char *node_id)
 {
-    struct error *error = cluster_check_lost(cluster, node_id);
+    bool is_missing;
+    struct error *error = find_lost(cluster, node_id, &is_missing);
     if (!error)
         error = member_rows_remove(cluster->rows, node_id);
-    return error ? error : announcer_remove_node(cluster->announcer, node_id);
+    if (!error && !is_missing)
+        error = announcer_remove_node(cluster->announcer, node_id);
+    if (!error && members_forget(cluster->members, node_id))
+        tell(cluster);
+    return error;
 }
 
 const char *
@@ -403,6 +449,15 @@ cluster_set_attributes(struct cluster *cluster, const struct text_map *attribute
 void
 cluster_begin(struct cluster *cluster)
 {
+    cluster->missing = missing_start(&(struct missing_options){
+        .rows = cluster->rows,
+        .members = cluster->members,
+        .node_id = cluster->options.node_id,
+        .pause_ms = renew_ms(cluster),
+        .looked = note_missing,
+        .context = cluster,
+        .log = cluster->options.log,
+    });
     announcer_begin(cluster->announcer);
     node_watcher_begin(cluster->watcher);
 }
@@ -414,6 +469,7 @@ cluster_stop(struct cluster *cluster)
         return;
     store_stop(cluster->rows);
     node_watcher_close(STEAL(cluster->watcher));
+    missing_stop(STEAL(cluster->missing));
     announcer_close(STEAL(cluster->announcer));
 }
 

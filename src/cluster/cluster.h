@@ -17,9 +17,7 @@
 
 /* Attributes of a registration that are topology segments begin with this. */
 #define CLUSTER_TOPOLOGY "topology/"
-/* The names of the node's connections with the driver local: "fast,local". */
-#define CLUSTER_CONNECTIONS "connections"
-/* Likewise with the driver oim. */
+/* As CLUSTER_CONNECTIONS, with the driver oim. */
 #define CLUSTER_OIM_CONNECTIONS "connections.oim"
 /* The versions of the protocol that it speaks: see protocol.h. */
 #define CLUSTER_PROTOCOL "protocol"
@@ -44,6 +42,12 @@ struct cluster_options {
 
 /* Begins nothing yet. INVALID_ARGUMENT: an address is wrong. */
 MUST_CHECK struct error *cluster_open(const struct cluster_options *options, struct cluster **out);
+
+/*
+ * A node that this node knows has, or had, a connection of this name: it is a member, registered or
+ * not, until it is forgotten. Any thread; does not block.
+ */
+void cluster_note_member(struct cluster *cluster, const char *node_id, const char *connection);
 
 /* What others should know of this node. Any thread; does not block. */
 void cluster_set_attributes(struct cluster *cluster, const struct text_map *attributes);

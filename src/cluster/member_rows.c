@@ -83,6 +83,33 @@ member_rows_read(const struct owner_rows *rows, struct member_rows *out)
     return error;
 }
 
+static struct error *
+add_names(void *context, const char *name, const struct store_entry *entry)
+{
+    const char *id = strchr(name, '/');
+    if (!id || !id[1] || strlen(id + 1) >= OWNER_NODE_SIZE)
+        return owner_rows_damaged(entry);
+    name_set_add(context, name);
+    return NULL;
+}
+
+struct error *
+member_rows_read_all(struct store *store, char incarnation[INCARNATION_SIZE],
+                     struct member_rows *out)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    *out = (struct member_rows){0};
+    struct error *error = owner_rows_read_incarnation(store, incarnation);
+    if (!error && incarnation[0])
+        error = owner_rows_walk(store, arena_print(&arena, "announced/%s/", incarnation), add_names,
+                                &out->announced);
+    if (!error && incarnation[0])
+        error = owner_rows_walk(store, arena_print(&arena, "known/%s/", incarnation), add_names,
+                                &out->known);
+    return error ? error : owner_rows_walk(store, REMOVED, add_name, &out->removed);
+}
+
 void
 member_rows_clear(struct member_rows *members)
 {

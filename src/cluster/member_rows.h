@@ -22,6 +22,14 @@ struct member_rows {
 MUST_CHECK struct error *member_rows_read(const struct owner_rows *rows, struct member_rows *out);
 void member_rows_clear(struct member_rows *members);
 
+/*
+ * The same of all connections: names are CONNECTION/ID, except in `removed`. `incarnation` is ""
+ * while there is none.
+ */
+MUST_CHECK struct error *member_rows_read_all(struct store *store,
+                                              char incarnation[INCARNATION_SIZE],
+                                              struct member_rows *out);
+
 /* Appends the members that are awaited (rule 10): "a, b". False: none is. */
 bool member_rows_print_awaited(const struct member_rows *members, struct buffer *out);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "volumes/handle.h"
 
@@ -21,6 +22,17 @@ struct members {
     size_t capacity;
     bool is_known;
 };
+
+bool
+member_has_connection(const struct member *member, const char *name)
+{
+    const char *names = text_map_find(&member->attributes, CLUSTER_CONNECTIONS);
+    size_t size = strlen(name);
+    for (; names && *names; names += strcspn(names, ","), names += *names == ',')
+        if (strcspn(names, ",") == size && strncmp(names, name, size) == 0)
+            return true;
+    return false;
+}
 
 struct members *
 members_new(void)
@@ -104,14 +116,14 @@ remove_at(struct members *members, size_t at)
             (members->count - at) * sizeof *members->rows);
 }
 
-void
-members_set(struct members *members, const struct member *member)
+/* With the lock held. */
+static void
+put(struct members *members, const struct member *member)
 {
     bool found;
     struct row *row = memory_zeroed(sizeof *row);
     arena_init(&row->arena, NULL, 0, SIZE_MAX);
     copy_member(&row->member, member, &row->arena);
-    pthread_mutex_lock(&members->lock);
     size_t at = find(members, member->id, &found);
     if (found) {
         free_row(members->rows[at]);
@@ -119,19 +131,86 @@ members_set(struct members *members, const struct member *member)
     } else {
         insert(members, at, row);
     }
-    pthread_mutex_unlock(&members->lock);
 }
 
 void
-members_remove(struct members *members, const char *id)
+members_set(struct members *members, const struct member *member)
+{
+    pthread_mutex_lock(&members->lock);
+    put(members, member);
+    pthread_mutex_unlock(&members->lock);
+}
+
+/* ---- missing ones ---- */
+
+static void
+mark_missing(struct member *member)
+{
+    member->is_expired = member->is_missing = true;
+    member->seen_ms = clock_unix_ms();
+}
+
+void
+members_miss(struct members *members, const char *id)
 {
     bool found;
     pthread_mutex_lock(&members->lock);
     size_t at = find(members, id, &found);
-    if (found)
-        remove_at(members, at);
+    if (found && !members->rows[at]->member.is_missing)
+        mark_missing(&members->rows[at]->member);
     pthread_mutex_unlock(&members->lock);
 }
+
+/* `row` is NULL: it is a new one. False: it need not change. */
+static bool
+add_connection(const struct row *row, const char *id, const char *connection, struct arena *arena,
+               struct member *out)
+{
+    const char *names = row ? text_map_find(&row->member.attributes, CLUSTER_CONNECTIONS) : NULL;
+    if (row && (!row->member.is_missing || member_has_connection(&row->member, connection)))
+        return false;
+    *out = (struct member){.id = id, .address = ""};
+    if (row)
+        copy_member(out, &row->member, arena);
+    else
+        mark_missing(out);
+    bool is_first = !names || !names[0];
+    text_map_set(&out->attributes, arena, CLUSTER_CONNECTIONS,
+                 is_first ? connection : arena_print(arena, "%s,%s", names, connection));
+    return true;
+}
+
+bool
+members_note(struct members *members, const char *id, const char *connection)
+{
+    struct arena arena AUTO(arena_clear);
+    struct member member;
+    bool found;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    pthread_mutex_lock(&members->lock);
+    size_t at = find(members, id, &found);
+    bool changes =
+        add_connection(found ? members->rows[at] : NULL, id, connection, &arena, &member);
+    if (changes)
+        put(members, &member);
+    pthread_mutex_unlock(&members->lock);
+    return changes;
+}
+
+bool
+members_forget(struct members *members, const char *id)
+{
+    bool found;
+    pthread_mutex_lock(&members->lock);
+    size_t at = find(members, id, &found);
+    bool is_missing = found && members->rows[at]->member.is_missing;
+    if (is_missing)
+        remove_at(members, at);
+    pthread_mutex_unlock(&members->lock);
+    return is_missing;
+}
+
+/* ---- reading ---- */
 
 void
 members_complete(struct members *members)

@@ -211,7 +211,7 @@ renew(void *context)
     const struct ownership *owners = mover->moves.owners;
     struct error *error = NULL;
     for (size_t i = 0; !error && i < members.count; i++)
-        if (node_calls_has_connection(&members.items[i], mover->calls.connection))
+        if (member_has_connection(&members.items[i], mover->calls.connection))
             error = owners->add_member(owners->context, members.items[i].id);
     if (!error)
         error = owners_renew(mover->owners);
@@ -251,6 +251,20 @@ walk(void *context, struct error *(*take)(void *taker, const char *key, const st
 
 /* ---- life ---- */
 
+/* Nodes that are not registered any more are members, too. */
+static void
+note_members(const struct mover *mover, const struct log *log)
+{
+    struct name_set known AUTO(name_set_clear) = {0};
+    struct error *error AUTO(error_cleanup) = member_rows_list_own(mover->own, &known);
+    for (size_t i = 0; i < known.count; i++)
+        cluster_note_member(mover->cluster, known.names[i], mover->calls.connection);
+    if (error)
+        log_error(log, "the members of the cluster cannot be read from the store",
+                  LOG_TEXT("connection", mover->calls.connection),
+                  LOG_TEXT("error", error->message));
+}
+
 struct mover *
 mover_new(struct cluster *cluster, const char *connection, struct engine *engine,
           struct runtime *runtime)
@@ -260,6 +274,7 @@ mover_new(struct cluster *cluster, const char *connection, struct engine *engine
     mover->own = engine->store;
     cluster_begin_announcement(cluster);
     mover->calls = (struct node_calls){cluster, memory_string(connection), runtime};
+    note_members(mover, engine->log);
     mover->owners = owners_new(&(struct owners_options){
         .rows = cluster_rows(cluster),
         .own = engine->store,

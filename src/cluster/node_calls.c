@@ -13,17 +13,6 @@ node_calls_find_member(const struct member_list *members, const char *node_id)
     return NULL;
 }
 
-bool
-node_calls_has_connection(const struct member *member, const char *name)
-{
-    const char *names = text_map_find(&member->attributes, CLUSTER_CONNECTIONS);
-    size_t size = strlen(name);
-    for (; names && *names; names += strcspn(names, ","), names += *names == ',')
-        if (strcspn(names, ",") == size && strncmp(names, name, size) == 0)
-            return true;
-    return false;
-}
-
 struct error *
 node_calls_find(const struct node_calls *calls, const char *node_id, struct remote **out)
 {

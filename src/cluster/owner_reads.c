@@ -86,7 +86,7 @@ check_members(const struct owner_reads *reads, const struct member_rows *members
     if (member_rows_print_awaited(members, &awaited))
         return error_new(CODE_UNAVAILABLE,
                          "nodes have not announced their volumes to the registry yet: %s. Start "
-                         "them, or remove them from the cluster if they do not come back",
+                         "them, or forget those that do not come back: skycap node forget",
                          buffer_text(&awaited));
     if (!name_set_has(&members->announced, reads->node_id))
         return error_new(CODE_UNAVAILABLE, "the registry has lost its data; try again");

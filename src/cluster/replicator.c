@@ -125,7 +125,7 @@ can_take_copies(const struct replicator *replicator, const struct member *member
 {
     return !member->is_expired &&
            strcmp(member->id, cluster_node_id(replicator->calls.cluster)) != 0 &&
-           node_calls_has_connection(member, replicator->calls.connection) &&
+           member_has_connection(member, replicator->calls.connection) &&
            !text_map_find(&member->attributes, CLUSTER_DRAINING);
 }
 

@@ -33,11 +33,40 @@ members_are_listed_by_id_and_replaced_by_id(void)
     CHECK_TEXT(list.items[1].address, "1.2.3.4:4");
     CHECK(list.items[1].is_expired);
     CHECK_TEXT(list.items[2].id, "c");
-    members_remove(members, "a");
-    members_remove(members, "x");
+    members_free(members);
+}
+
+static void
+members_without_a_registration_stay_until_they_are_forgotten(void)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct members *members = members_new();
+    set(members, "a", "1.2.3.4:1", false);
+    set(members, "b", "1.2.3.4:2", false);
+    members_miss(members, "a");
+    members_miss(members, "x");
+    CHECK(!members_note(members, "b", "local"));
+    CHECK(members_note(members, "c", "local"));
+    CHECK(!members_note(members, "c", "local"));
+    CHECK(members_note(members, "c", "fast"));
+    struct member_list list = members_read(members, &arena);
+    CHECK_NUMBER(list.count, 3);
+    CHECK(list.items[0].is_missing && list.items[0].is_expired && list.items[0].seen_ms > 0);
+    CHECK_TEXT(list.items[0].address, "1.2.3.4:1");
+    CHECK(!list.items[1].is_missing);
+    CHECK(list.items[2].is_missing && list.items[2].is_expired);
+    CHECK(member_has_connection(&list.items[2], "local"));
+    CHECK(member_has_connection(&list.items[2], "fast"));
+    CHECK(!member_has_connection(&list.items[2], "loc"));
+    CHECK(!members_forget(members, "b"));
+    CHECK(members_forget(members, "a"));
+    set(members, "c", "1.2.3.4:3", false);
+    CHECK(!members_forget(members, "c"));
     list = members_read(members, &arena);
     CHECK_NUMBER(list.count, 2);
     CHECK_TEXT(list.items[0].id, "b");
+    CHECK(!list.items[1].is_missing);
     members_free(members);
 }
 
@@ -94,6 +123,7 @@ int
 main(void)
 {
     members_are_listed_by_id_and_replaced_by_id();
+    members_without_a_registration_stay_until_they_are_forgotten();
     handles_tell_their_home();
     keys_tell_their_home();
     the_home_of_a_node_never_changes();

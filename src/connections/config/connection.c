@@ -176,6 +176,17 @@ connection_set_check_nodes(const struct connection_set *set)
                                        "registry has not answered since this node was started");
 }
 
+struct error *
+connection_set_check_missing(const struct connection_set *set)
+{
+    if (!set->missing || !set->missing[0])
+        return NULL;
+    return error_new(CODE_UNAVAILABLE,
+                     "nodes of the cluster are not registered any more, and may have it: %s. Start "
+                     "them, or forget those that do not come back: skycap node forget",
+                     set->missing);
+}
+
 static int
 compare_place(const void *place, const void *item)
 {

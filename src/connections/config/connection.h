@@ -89,6 +89,7 @@ struct connection_set {
     size_t count;
     char home[HANDLE_HOME_SIZE];   /* of this node; "": it is in no cluster */
     bool is_waiting;               /* the other nodes of the cluster are not known yet */
+    const char *missing;           /* nodes that are not registered any more: "a, b"; NULL, "" */
     struct connection **elsewhere; /* of other nodes, by place */
     size_t elsewhere_count;
 };
@@ -103,6 +104,8 @@ struct connection *connection_set_find(const struct connection_set *set, const c
 
 /* UNAVAILABLE while the set is_waiting. */
 MUST_CHECK struct error *connection_set_check_nodes(const struct connection_set *set);
+/* UNAVAILABLE while nodes are missing: they may have what no other node has. */
+MUST_CHECK struct error *connection_set_check_missing(const struct connection_set *set);
 
 /* By place, on any node; NULL: there is none. */
 struct connection *connection_set_find_place(const struct connection_set *set, const char *place);

@@ -62,6 +62,8 @@ trouble_of(const struct member *member, struct arena *arena)
     time_t seen = (time_t)(member->seen_ms / 1000);
     if (!member->is_expired)
         return protocol_trouble(text_map_find(&member->attributes, CLUSTER_PROTOCOL), arena);
+    if (member->is_missing)
+        return "is not registered any more: start it, or see skycap node list";
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seen, &parts));
     return arena_print(arena, "has not renewed its registration since %s", when);
 }
@@ -230,6 +232,16 @@ make_room(struct connection_set *set, const struct member_list *members)
     set->elsewhere = arena_alloc(&set->arena, most * sizeof(struct connection *));
 }
 
+static const char *
+print_missing(const struct member_list *members, struct arena *arena)
+{
+    const char *names = "";
+    for (size_t i = 0; i < members->count; i++)
+        if (members->items[i].is_missing)
+            names = arena_print(arena, "%s%s%s", names, names[0] ? ", " : "", members->items[i].id);
+    return names;
+}
+
 /* The facts of an engine of this node; NULL: it has none. */
 static struct driver_facts *
 find_engine(const struct connection_set *set)
@@ -261,6 +273,7 @@ elsewhere_add(const struct elsewhere *elsewhere, struct connection_set *set,
     struct member_list members = cluster_members(elsewhere->cluster, &arena);
     make_room(set, &members);
     set->is_waiting = !members.is_known;
+    set->missing = print_missing(&members, &set->arena);
     for (size_t i = 0; i < members.count; i++) {
         struct node node = {.elsewhere = elsewhere,
                             .member = &members.items[i],

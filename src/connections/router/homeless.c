@@ -129,6 +129,8 @@ homeless_find(struct call *call, const struct connection_set *set, enum id_kind 
         error = connection_set_check_nodes(set);
     if (!error && !found)
         error = ask_others(call, set, &own, &found);
+    if (!error && !found)
+        error = connection_set_check_missing(set);
     if (!error && !found) /* it may have left this node */
         error = STEAL(here);
     if (error || !found)

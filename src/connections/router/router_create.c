@@ -162,6 +162,10 @@ create_selected(struct call *call, const struct connection_set *set, struct choi
         return error;
     if (before)
         try_first(choice, before);
+    else /* a registry that has lost its data has lost this choice, too */
+        error = connection_set_check_missing(set);
+    if (error)
+        return error;
     const char **reasons = arena_alloc(arena, choice->count * sizeof *reasons);
     enum code code = CODE_RESOURCE_EXHAUSTED;
     for (size_t i = 0; i < choice->count; i++) {

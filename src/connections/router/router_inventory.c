@@ -399,7 +399,8 @@ find_by_name(struct call *call, const struct connection_set *set, const struct k
     if (wrong) /* then only_nodes_failed stays false */
         search.failure = error_new(CODE_UNAVAILABLE, "the file of connection \"%s\" is wrong: %s",
                                    wrong->name, wrong->trouble);
-    else if ((search.failure = connection_set_check_nodes(set)))
+    else if ((search.failure = connection_set_check_nodes(set)) ||
+             (search.failure = connection_set_check_missing(set)))
         search.only_nodes_failed = true;
     for (size_t i = 0; i < set->count; i++)
         if (set->slots[i].connection)

@@ -26,7 +26,7 @@ new_info(const struct router *router, const struct member *member, struct arena 
     info->address = (char *)member->address;
     info->is_this = strcmp(member->id, router->node_id) == 0;
     info->is_draining = text_map_find(&member->attributes, CLUSTER_DRAINING) != NULL;
-    if (member->is_expired) {
+    if (member->is_expired && !member->is_missing) {
         info->last_seen = arena_alloc(arena, sizeof *info->last_seen);
         google__protobuf__timestamp__init(info->last_seen);
         info->last_seen->seconds = member->seen_ms / 1000;
@@ -106,7 +106,13 @@ make_questions(struct router *router, const struct member_list *members, struct 
             continue;
         }
         info->state = STATE(LOST);
-        info->trouble = "its registration has expired";
+        info->trouble =
+            member->is_missing
+                ? arena_print(arena,
+                              "it is not registered any more: the registry has lost its data, or "
+                              "the entry was removed. Start it, or: skycap node forget %s",
+                              member->id)
+                : "its registration has expired";
     }
     return count;
 }
