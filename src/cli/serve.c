@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/descriptors.h"
 #include "base/memory.h"
 #include "base/notify.h"
 #include "base/version.h"
@@ -131,6 +132,7 @@ serve(struct client *client)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     memory_tune();
+    descriptors_raise_limit();
     error = serve_process_open(&process, settings);
     if (error)
         return error;

@@ -18,10 +18,13 @@
 
 struct conn;
 struct leftover;
+struct listener;
 
 struct conn_events {
     /* The TLS handshake is complete, or there is none: application data may be sent. */
     void (*established)(struct conn *conn);
+    /* Server: the peer speaks HTTP/2, its SETTINGS are here. May set conn->refusal. */
+    void (*introduced)(struct conn *conn);
     /* Server: the peer opens a stream. Returns the stream, embedded in its owner. */
     struct stream *(*open_stream)(struct conn *conn, int32_t id);
     /* Client: the peer may accept a new stream again (conn_can_open_stream). */
@@ -94,7 +97,8 @@ struct conn {
     uint64_t opened_at;
     uint64_t last_read_at;
     uint64_t write_blocked_since;
-    struct conn *next; /* in the owner's list */
+    struct listener *awaited_by; /* server: the listener, until the peer is introduced */
+    struct conn *next;           /* in the owner's list */
     struct conn **link;
 };
 

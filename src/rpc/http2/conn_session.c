@@ -292,6 +292,8 @@ on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *ar
     struct conn *conn = argument;
     if (!conn->received_settings) {
         conn->received_settings = true;
+        if (conn->events->introduced)
+            conn->events->introduced(conn);
         if (conn->refusal)
             refuse(conn);
     }

@@ -21,6 +21,7 @@ struct listener {
     bool is_inherited;   /* the service manager keeps the socket, and its file */
     unsigned references; /* the owner and the loop */
     struct timer retry;  /* after running out of descriptors */
+    size_t awaited;      /* connections whose peers have not said anything yet: see server.c */
     struct listener *next;
 };
 

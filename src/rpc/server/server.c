@@ -7,12 +7,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/memory.h"
 #include "rpc/runtime/runtime_internal.h"
 #include "rpc/server/call_internal.h"
 
 #define WATCH_NS 500000000u
 #define SECOND_GOAWAY_NS 1000000000u
+/*
+ * Connections of peers that have not introduced themselves by TLS and HTTP/2 do not count as
+ * connections: anybody can open them, so they must not keep others out. Each listener has room of
+ * its own for them, and if it is full, a new one takes the place of the oldest, which has had the
+ * most time. What remains of the process's descriptors is for other work.
+ */
+#define CONNECTIONS_SHARE 4 /* of all descriptors, at most a quarter */
+#define AWAITED_SHARE 16
+
 #define REFUSAL_LOG_NS 1000000000u
 /* With fewer closed connections, trimming the heap is not worth its cost. */
 #define CONNS_PER_TRIM 32u
@@ -104,6 +114,39 @@ log_refusal(struct server *server, const struct conn *conn, const char *why)
 }
 
 static void
+stop_awaiting(struct conn *conn)
+{
+    if (conn->awaited_by)
+        STEAL(conn->awaited_by)->awaited--;
+}
+
+static void
+make_room_for_awaited(struct server *server, struct listener *listener)
+{
+    struct conn *oldest = NULL;
+    for (struct conn *conn = server->conns; conn; conn = conn->next)
+        if (conn->awaited_by == listener)
+            oldest = conn;
+    stop_awaiting(oldest);
+    server->metrics->refused_connections_total++;
+    log_refusal(server, oldest, "too many connections that say nothing");
+    conn_kill(oldest, "the peer says nothing, and others have come");
+}
+
+static void
+on_conn_introduced(struct conn *conn)
+{
+    struct server *server = conn->owner;
+    stop_awaiting(conn);
+    if (server->conn_count == server->options.max_connections) {
+        server->metrics->refused_connections_total++;
+        conn->refusal = "too many connections";
+    } else {
+        server->conn_count++;
+    }
+}
+
+static void
 on_conn_closed(struct conn *conn, const char *why)
 {
     struct server *server = conn->owner;
@@ -114,12 +157,15 @@ on_conn_closed(struct conn *conn, const char *why)
     *conn->link = conn->next;
     if (conn->next)
         conn->next->link = conn->link;
-    server->conn_count--;
+    if (conn->received_settings && !conn->refusal)
+        server->conn_count--;
+    stop_awaiting(conn);
     server->closed_conns++;
     server->metrics->server_connections--;
 }
 
 static const struct conn_events server_conn_events = {
+    .introduced = on_conn_introduced,
     .open_stream = call_open,
     .closed = on_conn_closed,
 };
@@ -210,10 +256,9 @@ accept_conn(struct listener *listener, int fd)
     server->conns = conn;
     server->metrics->server_connections++;
     server->metrics->server_connections_total++;
-    if (++server->conn_count > server->options.max_connections) {
-        server->metrics->refused_connections_total++;
-        conn->refusal = "too many connections";
-    }
+    conn->awaited_by = listener;
+    if (++listener->awaited > server->options.max_awaited)
+        make_room_for_awaited(server, listener);
     if (!timer_is_armed(&server->watch))
         loop_arm(server->loop, &server->watch, timers_now() + WATCH_NS);
     conn_start(conn);
@@ -225,6 +270,12 @@ static uint32_t
 or_default(uint32_t value, uint32_t otherwise)
 {
     return value ? value : otherwise;
+}
+
+static uint32_t
+at_most(uint32_t value, size_t limit)
+{
+    return value <= limit ? value : limit ? (uint32_t)limit : 1;
 }
 
 static void
@@ -243,7 +294,9 @@ server_new(struct runtime *runtime, const struct server_options *options)
     o->max_message_bytes = o->max_message_bytes ? o->max_message_bytes : 4u << 20;
     o->max_header_bytes = or_default(o->max_header_bytes, 16u << 10);
     o->max_streams = or_default(o->max_streams, 256);
-    o->max_connections = or_default(o->max_connections, ADMISSION_CONNECTIONS);
+    o->max_connections = at_most(or_default(o->max_connections, ADMISSION_CONNECTIONS),
+                                 descriptors_limit() / CONNECTIONS_SHARE);
+    o->max_awaited = at_most(or_default(o->max_awaited, 512), descriptors_limit() / AWAITED_SHARE);
     o->preface_timeout_ms = or_default(o->preface_timeout_ms, 10000);
     o->stall_timeout_ms = or_default(o->stall_timeout_ms, 60000);
     o->stream_stall_timeout_ms = or_default(o->stream_stall_timeout_ms, 300000);

@@ -27,10 +27,11 @@ struct server;
 
 /* 0 selects the default given in the comment. */
 struct server_options {
-    size_t max_message_bytes;    /* 4 MiB; larger messages: RESOURCE_EXHAUSTED */
-    uint32_t max_header_bytes;   /* 16 KiB */
-    uint32_t max_streams;        /* 256 per connection */
-    uint32_t max_connections;    /* 1024; further ones get GOAWAY */
+    size_t max_message_bytes;  /* 4 MiB; larger messages: RESOURCE_EXHAUSTED */
+    uint32_t max_header_bytes; /* 16 KiB */
+    uint32_t max_streams;      /* 256 per connection */
+    uint32_t max_connections;  /* 1024, or less: see server.c; further ones get GOAWAY */
+    uint32_t max_awaited; /* 512 for each listener, or less; the oldest is closed for a new one */
     uint32_t preface_timeout_ms; /* 10 s from the connection to the HTTP/2 preface */
     uint32_t stall_timeout_ms; /* 60 s without progress on a connection whose peer does not read */
     uint32_t request_timeout_ms; /* 30 s until a request with a single message is complete */

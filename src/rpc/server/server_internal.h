@@ -23,7 +23,7 @@ struct server {
     struct guard guard;
     struct listener *listeners;
     struct conn *conns;
-    size_t conn_count;
+    size_t conn_count;   /* peers that have introduced themselves, without those refused */
     size_t closed_conns; /* since memory was last returned to the system */
     uint64_t refusal_logged_at;
     size_t unlogged_refusals;
