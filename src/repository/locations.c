@@ -29,6 +29,7 @@ struct locations {
     struct cache_db *db;
     pthread_rwlock_t lock; /* whoever changes it has it alone */
     uint32_t packs;        /* the highest number of a pack */
+    struct id_set lost;    /* packs that were not there */
 };
 
 struct row_key {
@@ -137,6 +138,7 @@ locations_close(struct locations *locations)
     if (!locations)
         return;
     cache_db_close(locations->db);
+    id_set_clear(&locations->lost);
     pthread_rwlock_destroy(&locations->lock);
     free(locations);
 }
@@ -157,6 +159,7 @@ find_pack(struct locations *locations, uint32_t number, struct location *out)
     memcpy(out->pack.bytes, value, sizeof out->pack.bytes);
     memcpy(out->salt, value + 32, sizeof out->salt);
     out->size = bytes_get32(value + 64);
+    out->is_lost = id_set_has(&locations->lost, value);
     return NULL;
 }
 
@@ -217,7 +220,8 @@ static struct error *
 add_pack(struct locations *locations, const struct index_pack *pack, const struct id_set *garbage)
 {
     uint32_t number;
-    bool is_garbage = garbage && id_set_has(garbage, pack->name.bytes), is_new;
+    bool is_lost = id_set_has(&locations->lost, pack->name.bytes), is_new;
+    bool is_garbage = garbage && id_set_has(garbage, pack->name.bytes);
     struct error *error = number_pack(locations, pack, &number);
     for (uint32_t i = 0; i < pack->count && !error; i++) {
         struct pack_entry entry = index_entry(pack, i);
@@ -227,7 +231,7 @@ add_pack(struct locations *locations, const struct index_pack *pack, const struc
         bytes_set32(value + 4, entry.offset);
         bytes_set32(value + 8, entry.stored);
         bytes_set32(value + 12, entry.raw);
-        if (is_garbage)
+        if (is_garbage || is_lost)
             error = cache_db_add(locations->db, key.bytes, sizeof key.bytes, value, sizeof value,
                                  &is_new);
         else
@@ -340,21 +344,127 @@ sync_all(struct locations *locations, const struct locations_source *source, boo
     return error ? error : cache_db_commit(locations->db);
 }
 
+/* With the lock. */
+static struct error *
+make_anew(struct locations *locations, const struct locations_source *source)
+{
+    bool is_same;
+    struct error *error = cache_db_drop(locations->db);
+    locations->packs = 0;
+    return error ? error : sync_all(locations, source, &is_same);
+}
+
 struct error *
 locations_sync(struct locations *locations, const struct locations_source *source)
 {
     bool is_same = true;
     pthread_rwlock_wrlock(&locations->lock);
     struct error *error = sync_all(locations, source, &is_same);
-    if (!error && !is_same) {
-        error = cache_db_drop(locations->db);
-        locations->packs = 0;
-        if (!error)
-            error = sync_all(locations, source, &is_same);
-    }
+    if (!error && !is_same)
+        error = make_anew(locations, source);
     error = count_again(locations, error);
     pthread_rwlock_unlock(&locations->lock);
     return error;
+}
+
+/* ---- packs that are lost ---- */
+
+struct looking {
+    struct locations *locations;
+    uint8_t *there; /* a bit for each number of a pack */
+};
+
+static struct error *
+note_there(const struct object_name *name, uint64_t size, void *context)
+{
+    struct looking *looking = context;
+    struct cache_db *db = looking->locations->db;
+    struct row_key key = key_of('n', name->bytes);
+    struct location location;
+    uint8_t digits[4];
+    bool found;
+    struct error *error =
+        cache_db_get(db, key.bytes, sizeof key.bytes, digits, sizeof digits, &found);
+    if (error || !found)
+        return error;
+    uint32_t number = bytes_get32(digits);
+    error = find_pack(looking->locations, number, &location);
+    if (!error && location.size == size)
+        looking->there[number / 8] |= (uint8_t)(1u << number % 8);
+    return error;
+}
+
+/* With the lock, shared: numbers stay. */
+static struct error *
+find_lost(struct locations *locations, const struct locations_source *source, struct id_set *lost,
+          size_t *count)
+{
+    struct looking looking = {locations, memory_zeroed((size_t)locations->packs / 8 + 1)};
+    struct error *error = objects_list(source->objects, OBJECT_PACK, note_there, &looking);
+    for (uint32_t number = 1; !error && number <= locations->packs; number++) {
+        struct location location;
+        if (looking.there[number / 8] & 1u << number % 8)
+            continue;
+        error = find_pack(locations, number, &location);
+        if (error)
+            break;
+        id_set_add(lost, location.pack.bytes);
+        *count += !source->garbage || !id_set_has(source->garbage, location.pack.bytes);
+    }
+    memory_cleanup(&looking.there);
+    return error;
+}
+
+static bool
+has_new(const struct id_set *now, const struct id_set *before)
+{
+    for (size_t i = 0; i < now->capacity; i++)
+        if (now->slots[i].is_used && !id_set_has(before, now->slots[i].id))
+            return true;
+    return false;
+}
+
+/* Takes the set. Chunks of packs that are newly lost may be elsewhere. */
+static struct error *
+set_lost(struct locations *locations, const struct locations_source *source, struct id_set *lost)
+{
+    pthread_rwlock_wrlock(&locations->lock);
+    struct id_set before = locations->lost;
+    locations->lost = *lost;
+    struct error *error = NULL;
+    if (has_new(lost, &before))
+        error = count_again(locations, make_anew(locations, source));
+    pthread_rwlock_unlock(&locations->lock);
+    id_set_clear(&before);
+    return error;
+}
+
+struct error *
+locations_sync_packs(struct locations *locations, const struct locations_source *source,
+                     size_t *lost)
+{
+    struct id_set found = {0};
+    *lost = 0;
+    struct error *error = locations_sync(locations, source);
+    if (error)
+        return error;
+    pthread_rwlock_rdlock(&locations->lock);
+    error = find_lost(locations, source, &found, lost);
+    pthread_rwlock_unlock(&locations->lock);
+    if (!error)
+        return set_lost(locations, source, &found);
+    id_set_clear(&found);
+    return error;
+}
+
+void
+locations_lost(struct locations *locations, struct id_set *out)
+{
+    pthread_rwlock_rdlock(&locations->lock);
+    for (size_t i = 0; i < locations->lost.capacity; i++)
+        if (locations->lost.slots[i].is_used)
+            id_set_add(out, locations->lost.slots[i].id);
+    pthread_rwlock_unlock(&locations->lock);
 }
 
 struct error *

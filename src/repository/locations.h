@@ -16,6 +16,7 @@ struct location {
     struct object_name pack;
     uint8_t salt[32]; /* of the pack */
     uint32_t size;    /* of the pack */
+    bool is_lost;     /* the pack was not there when locations_sync_packs looked */
 };
 
 /*
@@ -49,6 +50,16 @@ struct locations_source {
 /* Reads the index objects that are new; if one has been removed, all of them. */
 MUST_CHECK struct error *locations_sync(struct locations *locations,
                                         const struct locations_source *source);
+
+/*
+ * The same, and looks which packs that the index names are not there with their size. A chunk of
+ * such a pack is found elsewhere if it is elsewhere, too. `*lost`: how many there are that are no
+ * garbage. Memory: a bit for each pack, and the names of those that are lost.
+ */
+MUST_CHECK struct error *locations_sync_packs(struct locations *locations,
+                                              const struct locations_source *source, size_t *lost);
+/* Adds the names of the lost packs. */
+void locations_lost(struct locations *locations, struct id_set *out);
 
 /* The number of chunks, and their bytes before compression. */
 MUST_CHECK struct error *locations_count(struct locations *locations, uint64_t *chunks,

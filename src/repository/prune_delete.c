@@ -9,14 +9,13 @@
 #include "repository/garbage.h"
 #include "repository/prune_internal.h"
 
-#define MEMORY_KIB 1024u
-
 struct deleting {
     struct prune *prune;
-    struct buffer objects;     /* names of the garbage objects that are free */
-    struct id_set packs;       /* what they name, without the rescued ones */
-    struct cache_db *existing; /* names of all packs */
-    struct buffer index;       /* packs that stay, for a new index object */
+    struct buffer objects; /* names of the garbage objects that are free */
+    struct id_set packs;   /* what they name, without the rescued ones */
+    bool has_writers;      /* that may use a pack that is lost, and do not know it */
+    struct id_set lost;    /* packs that the index names, and nobody uses */
+    struct buffer index;   /* packs that stay, for a new index object */
     uint32_t index_entries;
 };
 
@@ -54,36 +53,9 @@ choose_all(struct deleting *deleting)
 }
 
 static struct error *
-note_existing(const struct object_name *name, uint64_t size, void *context)
-{
-    (void)size;
-    return cache_db_put(context, name->bytes, sizeof name->bytes, "", 0);
-}
-
-/* A chunk whose pack is missing may have its last copy in the garbage: nothing is deleted then. */
-static struct error *
-check_existing(struct deleting *deleting, const struct location *location)
-{
-    char key[OBJECT_KEY_BYTES];
-    bool found;
-    struct error *error =
-        cache_db_get(deleting->existing, location->pack.bytes, OBJECT_NAME_BYTES, NULL, 0, &found);
-    if (error || found)
-        return error;
-    object_key_print(OBJECT_PACK, &location->pack, key);
-    return error_new(CODE_DATA_LOSS,
-                     "a snapshot refers to the object %s, which is missing: run `skycap snapshot "
-                     "verify`",
-                     key);
-}
-
-static struct error *
 rescue_chunk(struct prune *prune, const struct location *location, void *context)
 {
     struct deleting *deleting = context;
-    struct error *error = check_existing(deleting, location);
-    if (error)
-        return error;
     if (id_set_has(&deleting->packs, location->pack.bytes)) {
         id_set_remove(&deleting->packs, location->pack.bytes);
         prune->request->packs_rescued++;
@@ -102,13 +74,30 @@ rescue(struct deleting *deleting)
     struct error *error = prune_collect(prune);
     if (!error)
         error = prune_read_index(prune);
-    if (!error)
-        error = cache_db_open_temporary(repository_work_directory(prune->repository), MEMORY_KIB,
-                                        &deleting->existing);
-    if (!error)
-        error = objects_list(prune->repository->objects, OBJECT_PACK, note_existing,
-                             deleting->existing);
     return error ? error : prune_walk(prune, rescue_chunk, deleting);
+}
+
+/* ---- packs that are lost ---- */
+
+static struct error *
+note_writer(const struct writers_found *writer, void *context)
+{
+    struct deleting *deleting = context;
+    const struct object_name *own = &deleting->prune->own.name;
+    if (!writer->is_dead && memcmp(writer->name.bytes, own->bytes, sizeof own->bytes) != 0)
+        deleting->has_writers = true;
+    return NULL;
+}
+
+/*
+ * The index names them so that everybody sees what is missing. When all that is in use of them has
+ * been stored anew, it names them no more.
+ */
+static void
+choose_lost(struct deleting *deleting)
+{
+    if (!deleting->has_writers)
+        locations_lost(deleting->prune->locations, &deleting->lost);
 }
 
 /* ---- the index ---- */
@@ -126,7 +115,13 @@ put_index(struct deleting *deleting)
     return error;
 }
 
-/* Whether the index names a pack that is to be deleted. */
+static bool
+is_dropped(const struct deleting *deleting, const struct object_name *pack)
+{
+    return id_set_has(&deleting->packs, pack->bytes) || id_set_has(&deleting->lost, pack->bytes);
+}
+
+/* Whether the index names a pack that is to be deleted, or lost. */
 static bool
 is_affected(const struct deleting *deleting, const struct buffer *index)
 {
@@ -135,7 +130,7 @@ is_affected(const struct deleting *deleting, const struct buffer *index)
     bool found = true, is = false;
     while (found && !is) {
         error_free(index_next(index, &at, &pack, &found));
-        is = found && id_set_has(&deleting->packs, pack.name.bytes);
+        is = found && is_dropped(deleting, &pack.name);
     }
     return is;
 }
@@ -149,7 +144,7 @@ keep_packs(struct deleting *deleting, const struct buffer *index)
     while (!error && found) {
         struct index_pack pack;
         error = index_next(index, &at, &pack, &found);
-        if (error || !found || id_set_has(&deleting->packs, pack.name.bytes))
+        if (error || !found || is_dropped(deleting, &pack.name))
             continue;
         index_append(&deleting->index, &pack);
         deleting->index_entries += pack.count;
@@ -234,16 +229,25 @@ remove_garbage(struct deleting *deleting)
     return error;
 }
 
+/* Writers that begin from now on see which packs are lost. */
+static struct error *
+choose(struct deleting *deleting)
+{
+    struct error *error = choose_all(deleting);
+    return error ? error : writers_list(deleting->prune->repository, note_writer, deleting);
+}
+
 struct error *
 prune_delete(struct prune *prune)
 {
     struct deleting deleting = {.prune = prune};
-    struct error *error = choose_all(&deleting);
-    if (!error && deleting.objects.size) {
+    struct error *error = choose(&deleting);
+    if (!error && (deleting.objects.size || (prune->lost && !deleting.has_writers))) {
         error = rescue(&deleting);
         /* Others must not take us for dead while we delete. */
         if (!error)
             error = writers_check(prune->repository, &prune->own);
+        choose_lost(&deleting);
         if (!error)
             error = replace_index(&deleting);
         if (!error)
@@ -254,6 +258,6 @@ prune_delete(struct prune *prune)
     buffer_clear(&deleting.objects);
     buffer_clear(&deleting.index);
     id_set_clear(&deleting.packs);
-    cache_db_close(deleting.existing);
+    id_set_clear(&deleting.lost);
     return error;
 }

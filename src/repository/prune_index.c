@@ -50,7 +50,7 @@ prune_read_index(struct prune *prune)
     struct error *error =
         locations_open_temporary(repository_work_directory(prune->repository), &prune->locations);
     if (!error)
-        error = locations_sync(prune->locations, &source);
+        error = locations_sync_packs(prune->locations, &source, &prune->lost);
     return error_wrap(error, "read the index");
 }
 
@@ -59,11 +59,19 @@ find_location(struct prune *prune, const struct cache_db_walk *walk, struct loca
 {
     struct repository_id id;
     char text[REPOSITORY_NAME_BYTES];
+    char key[OBJECT_KEY_BYTES];
     bool found;
     memcpy(id.bytes, walk->key.bytes, sizeof id.bytes);
     struct error *error = locations_find(prune->locations, &id, out, &found);
-    if (error || found)
+    if (error || (found && !out->is_lost))
         return error;
+    if (found) {
+        object_key_print(OBJECT_PACK, &out->pack, key);
+        return error_new(CODE_DATA_LOSS,
+                         "a snapshot refers to the object %s, which is missing: run `skycap "
+                         "snapshot verify`",
+                         key);
+    }
     repository_id_print(&id, text);
     return error_new(CODE_DATA_LOSS,
                      "a snapshot refers to the chunk %s, which no index has: run `skycap snapshot "

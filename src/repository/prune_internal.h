@@ -20,6 +20,7 @@ struct prune {
     struct live live;
     struct id_set garbage;       /* packs of all garbage objects */
     struct locations *locations; /* chunks are in garbage only if they are nowhere else */
+    size_t lost;                 /* packs that the index names and that are not there */
     struct cache_db *packs;      /* name of a pack: bytes of chunks in use (8), size (8) */
     struct id_set sparse;        /* packs to be rewritten */
     uint64_t done, total;        /* snapshots read, packs rewritten or deleted */
@@ -34,7 +35,7 @@ MUST_CHECK struct error *prune_collect(struct prune *prune);
 /* Reads the index anew, with the garbage of now. */
 MUST_CHECK struct error *prune_read_index(struct prune *prune);
 
-/* Calls `each` with every chunk in use and where it is. DATA_LOSS if it is nowhere. */
+/* Calls `each` with every chunk in use and where it is. DATA_LOSS if it is nowhere, or lost. */
 MUST_CHECK struct error *prune_walk(struct prune *prune,
                                     struct error *(*each)(struct prune *prune,
                                                           const struct location *location,

@@ -37,6 +37,35 @@ read_sealed(struct repository *repository, const struct location *location, stru
                        buffer_reserve(sealed, size), size);
 }
 
+static bool
+is_gone(const struct error *error)
+{
+    return error && (error->code == CODE_NOT_FOUND || error->code == CODE_DATA_LOSS);
+}
+
+/* The pack is not there, or too short. Takes the error. */
+static struct error *
+read_elsewhere(struct repository *repository, const struct repository_id *id,
+               struct location *location, struct buffer *sealed, struct error *error)
+{
+    size_t lost;
+    error_free(error);
+    /* Prune has deleted the pack, and its chunks in use are in another one. */
+    error = repository_sync(repository);
+    if (!error)
+        error = find(repository, id, location);
+    if (!error)
+        error = read_sealed(repository, location, sealed);
+    if (!is_gone(error) || location->is_lost)
+        return error;
+    /* The pack is lost: an export may have stored the chunk anew since. */
+    error_free(error);
+    error = repository_sync_packs(repository, NULL, &lost);
+    if (!error)
+        error = find(repository, id, location);
+    return error ? error : read_sealed(repository, location, sealed);
+}
+
 struct error *
 repository_read(struct repository *repository, const struct repository_id *id, void *bytes,
                 size_t *size)
@@ -48,17 +77,10 @@ repository_read(struct repository *repository, const struct repository_id *id, v
     if (error)
         return error;
     error = read_sealed(repository, &location, &sealed);
-    if (error && error->code == CODE_NOT_FOUND) {
-        /* Prune has deleted the pack, and its chunks in use are in another one. */
-        error_free(error);
-        error = repository_sync(repository);
-        if (!error)
-            error = find(repository, id, &location);
-        if (!error)
-            error = read_sealed(repository, &location, &sealed);
-        if (error && error->code == CODE_NOT_FOUND)
-            error->code = CODE_DATA_LOSS;
-    }
+    if (is_gone(error))
+        error = read_elsewhere(repository, id, &location, &sealed, error);
+    if (error && error->code == CODE_NOT_FOUND)
+        error->code = CODE_DATA_LOSS;
     if (!error)
         error = sealing_derive(repository->sealing, OBJECT_PACK, location.salt, &key);
     if (error)

@@ -265,15 +265,35 @@ tolerate_damage(void *context, const struct object_name *name, struct error *err
     return NULL;
 }
 
+static struct locations_source
+source_of(struct repository *repository)
+{
+    return (struct locations_source){.objects = repository->objects,
+                                     .load = load_index,
+                                     .tolerate = tolerate_damage,
+                                     .context = repository};
+}
+
 struct error *
 repository_sync(struct repository *repository)
 {
-    struct locations_source source = {.objects = repository->objects,
-                                      .load = load_index,
-                                      .tolerate = tolerate_damage,
-                                      .context = repository};
+    struct locations_source source = source_of(repository);
     repository->has_damaged_index = false;
     return locations_sync(repository->locations, &source);
+}
+
+struct error *
+repository_sync_packs(struct repository *repository, const struct id_set *garbage, size_t *lost)
+{
+    struct locations_source source = source_of(repository);
+    source.garbage = garbage;
+    repository->has_damaged_index = false;
+    struct error *error = locations_sync_packs(repository->locations, &source, lost);
+    if (!error && *lost && repository->log)
+        log_warn(repository->log,
+                 "packs of the repository are missing: see `skycap snapshot verify`",
+                 LOG_NUMBER("packs", *lost));
+    return error;
 }
 
 struct error *

@@ -142,6 +142,13 @@ MUST_CHECK struct error *repository_writer_put(struct repository_writer *writer,
 MUST_CHECK struct error *repository_writer_reuse(struct repository_writer *writer,
                                                  const struct repository_id *id, bool *known);
 
+/*
+ * Whether packs that the index names were missing when the writer was opened. Their chunks count as
+ * ones that the repository does not have: what is put is stored anew. A snapshot whose chunks are
+ * taken over without looking at each may lack some.
+ */
+bool repository_writer_has_losses(const struct repository_writer *writer);
+
 /* Everything that was put so far survives a power failure, and other writers find it. */
 MUST_CHECK struct error *repository_writer_flush(struct repository_writer *writer);
 

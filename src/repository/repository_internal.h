@@ -51,6 +51,13 @@ MUST_CHECK struct error *repository_load_pack(struct repository *repository,
 /* The local index becomes as the repository's. */
 MUST_CHECK struct error *repository_sync(struct repository *repository);
 
+/*
+ * The same, and looks which packs are lost: see locations_sync_packs. `garbage` does not count; it
+ * may be NULL.
+ */
+MUST_CHECK struct error *repository_sync_packs(struct repository *repository,
+                                               const struct id_set *garbage, size_t *lost);
+
 /* Opens `records`, if there is a cache directory that works and that no other process uses. */
 void repository_open_records(struct repository *repository);
 

@@ -25,7 +25,7 @@ run(struct verify *verify)
     if (!error)
         error = locations_open_temporary(directory, &verify->locations);
     if (!error)
-        error = verify_sync(verify);
+        error = verify_sync_packs(verify);
     if (!error)
         error = objects_list(verify->repository->objects, OBJECT_SNAPSHOT, count_snapshot, verify);
     if (!error)

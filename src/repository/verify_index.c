@@ -42,17 +42,40 @@ load_index(void *context, const struct object_name *name, struct buffer *index)
 static struct error *
 take_index_error(void *context, const struct object_name *name, struct error *error)
 {
-    if (error && error->code == CODE_NOT_FOUND)
+    struct verify *verify = context;
+    uint8_t key[1 + OBJECT_NAME_BYTES] = {'x'};
+    bool is_new = false;
+    if (!error || error->code == CODE_NOT_FOUND)
         return error_forgive(error, CODE_NOT_FOUND);
-    return verify_take(context, OBJECT_INDEX, name, error);
+    memcpy(key + 1, name->bytes, sizeof name->bytes);
+    struct error *failed = cache_db_add(verify->facts, key, sizeof key, "", 0, &is_new);
+    if (!failed && (is_new || error->code != CODE_DATA_LOSS))
+        return verify_take(verify, OBJECT_INDEX, name, error);
+    error_free(error);
+    return failed;
+}
+
+static struct locations_source
+source_of(struct verify *verify)
+{
+    return (struct locations_source){.objects = verify->repository->objects,
+                                     .load = load_index,
+                                     .tolerate = take_index_error,
+                                     .context = verify};
 }
 
 struct error *
 verify_sync(struct verify *verify)
 {
-    struct locations_source source = {.objects = verify->repository->objects,
-                                      .load = load_index,
-                                      .tolerate = take_index_error,
-                                      .context = verify};
+    struct locations_source source = source_of(verify);
     return locations_sync(verify->locations, &source);
+}
+
+/* A chunk that is in a sound pack, too, is not looked for in one that is lost. */
+struct error *
+verify_sync_packs(struct verify *verify)
+{
+    struct locations_source source = source_of(verify);
+    size_t lost;
+    return locations_sync_packs(verify->locations, &source, &lost);
 }

@@ -21,7 +21,8 @@ struct verify {
     /*
      * 'p' name of a pack: its size (4) and whether it is there (1); 'b' name: the pack is bad;
      * 'c' name, offset (4): the chunk there is bad; 'm' name: the pack is missing, if an index
-     * still names it; 's' id: this part of a manifest is sound, with all that it lists.
+     * still names it; 'x' name: the index object is reported; 's' id: this part of a manifest is
+     * sound, with all that it lists.
      */
     struct cache_db *facts;
     bool has_checked;     /* all packs; those that are new are not */
@@ -39,6 +40,8 @@ MUST_CHECK struct error *verify_count(struct verify *verify);
 
 /* Reads what is new in the index. */
 MUST_CHECK struct error *verify_sync(struct verify *verify);
+/* The same, at the beginning: it also looks which packs are lost. */
+MUST_CHECK struct error *verify_sync_packs(struct verify *verify);
 MUST_CHECK struct error *verify_packs(struct verify *verify);
 MUST_CHECK struct error *verify_uses(struct verify *verify);
 MUST_CHECK struct error *verify_work(struct verify *verify);

@@ -81,8 +81,10 @@ writer_open(struct repository *repository, enum writers_role role, bool always_s
     struct error *error = writers_register(repository, role, &writer->own);
     if (!error)
         error = refuse_damaged_garbage(garbage_load(repository, &writer->garbage, NULL));
-    if (!error)
+    if (!error && always_stores)
         error = repository_sync(repository);
+    if (!error && !always_stores)
+        error = repository_sync_packs(repository, &writer->garbage, &writer->lost);
     if (!error)
         error = start(writer);
     if (!error)
@@ -169,7 +171,7 @@ is_known(struct repository_writer *writer, const struct repository_id *id, bool 
         return NULL;
     struct error *error = locations_find(writer->repository->locations, id, &location, known);
     if (!error && *known)
-        *known = !id_set_has(&writer->garbage, location.pack.bytes);
+        *known = !location.is_lost && !id_set_has(&writer->garbage, location.pack.bytes);
     return error;
 }
 
@@ -241,6 +243,12 @@ repository_writer_put(struct repository_writer *writer, const void *bytes, size_
     }
     pthread_mutex_unlock(&writer->lock);
     return error;
+}
+
+bool
+repository_writer_has_losses(const struct repository_writer *writer)
+{
+    return writer->lost > 0;
 }
 
 struct error *

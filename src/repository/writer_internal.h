@@ -46,6 +46,7 @@ struct repository_writer {
     struct repository *repository;
     bool always_stores; /* also what the repository has */
     unsigned losses;    /* of the objects when the writer began */
+    size_t lost;        /* packs that were not there then */
 
     pthread_mutex_t lock;   /* of all that follows */
     pthread_cond_t queued;  /* a chunk for the sealing threads, or the end */

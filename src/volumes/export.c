@@ -104,6 +104,47 @@ find_base(struct exporting *export, struct export_list *list, unsigned tries)
 }
 
 static struct error *
+check_chunk(const struct repository_id *id, void *writer)
+{
+    bool is_there = false;
+    struct error *error = repository_writer_reuse(writer, id, &is_there);
+    return error || is_there ? error : error_new(CODE_NOT_FOUND, "a chunk is missing");
+}
+
+/* Whether the repository has all chunks of an earlier export. */
+static struct error *
+check_chunks(struct exporting *export, const char *id, bool *has_all)
+{
+    struct buffer bytes AUTO(buffer_clear) = {0};
+    struct repository_visitor visitor = {.take = check_chunk, .context = export->writer};
+    struct error *error = repository_snapshot_get(export->use.repository, id, &bytes);
+    if (!error)
+        error = export_references.list(export->use.repository, bytes.bytes, bytes.size, &visitor,
+                                       export_references.context);
+    *has_all = !error;
+    return error_forgive(error_forgive(error, CODE_NOT_FOUND), CODE_DATA_LOSS);
+}
+
+/* Packs are lost: what was exported before is used only if it is all there. */
+static struct error *
+check_earlier(struct exporting *export)
+{
+    bool has_all = true;
+    export->position = NULL;
+    if (!export->base.item)
+        return NULL;
+    struct error *error = check_chunks(export, export->base.item->id, &has_all);
+    if (has_all)
+        return error;
+    export->base.reason =
+        arena_print(&export->try,
+                    "packs are missing in the repository, and with them parts of the export %.12s",
+                    export->base.item->id);
+    export->base.item = NULL;
+    return error;
+}
+
+static struct error *
 begin(struct exporting *export, struct export_list *list)
 {
     struct engine *engine = export->engine;
@@ -121,15 +162,9 @@ begin(struct exporting *export, struct export_list *list)
     }
     if (!error && !export->base.same)
         error = repository_writer_open(export->use.repository, &export->writer);
+    if (!error && export->writer && repository_writer_has_losses(export->writer))
+        error = check_earlier(export);
     return error;
-}
-
-static struct error *
-check_chunk(const struct repository_id *id, void *writer)
-{
-    bool is_there = false;
-    struct error *error = repository_writer_reuse(writer, id, &is_there);
-    return error || is_there ? error : error_new(CODE_NOT_FOUND, "a chunk was pruned");
 }
 
 /*
@@ -139,7 +174,6 @@ check_chunk(const struct repository_id *id, void *writer)
 static struct error *
 check_same(struct exporting *export, const struct export_list *list, bool *is_good)
 {
-    struct buffer bytes AUTO(buffer_clear) = {0};
     const struct export_item *same = export->base.same;
     *is_good = !same->record->parent[0];
     for (size_t i = 0; i < list->count && !*is_good; i++)
@@ -147,16 +181,10 @@ check_same(struct exporting *export, const struct export_list *list, bool *is_go
     if (*is_good)
         return NULL;
     struct error *error = repository_writer_open(export->use.repository, &export->writer);
-    struct repository_visitor visitor = {.take = check_chunk, .context = export->writer};
     if (!error)
-        error = repository_snapshot_get(export->use.repository, same->id, &bytes);
-    if (!error)
-        error = export_references.list(export->use.repository, bytes.bytes, bytes.size, &visitor,
-                                       export_references.context);
-    *is_good = !error;
-    if (!error || error->code != CODE_NOT_FOUND)
+        error = check_chunks(export, same->id, is_good);
+    if (error || *is_good)
         return error;
-    error_free(error);
     return repository_snapshot_remove(export->use.repository, same->id);
 }
 

@@ -508,6 +508,107 @@ test_cancel(void)
     ends_clear(&ends);
 }
 
+/* ---- packs that are lost ---- */
+
+static void
+forget_cache(struct ends *ends)
+{
+    char command[256];
+    repository_close(STEAL(ends->repository));
+    snprintf(command, sizeof command, "rm -r %s/cache", ends->directory);
+    CHECK_NUMBER(system(command), 0);
+    ends_open(ends);
+}
+
+/* The number of chunks that are stored anew. */
+static uint64_t
+put_again(struct repository *repository, unsigned count, char name[REPOSITORY_NAME_BYTES])
+{
+    struct repository_writer *writer = NULL;
+    struct repository_counters counters;
+    struct buffer record AUTO(buffer_clear) = {0};
+    CHECK(went_well(repository_writer_open(repository, &writer)));
+    CHECK(repository_writer_has_losses(writer));
+    for (uint64_t i = 0; i < count; i++)
+        CHECK(went_well(put_chunk(writer, i, &record)));
+    repository_writer_count(writer, &counters);
+    CHECK(went_well(repository_writer_commit(writer, record.bytes, record.size, name)));
+    repository_writer_close(writer);
+    return counters.chunks - counters.chunks_reused;
+}
+
+/* Whoever reads next finds what was stored anew, in whatever order it reads the index. */
+static void
+check_lost_pack(const char *how)
+{
+    struct ends ends;
+    char names[3][REPOSITORY_NAME_BYTES], path[384], command[512];
+    ends_make(&ends, true);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 50, names[0])));
+    CHECK_NUMBER(count_objects(&ends, "01", path), 1);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, names[1])));
+    snprintf(command, sizeof command, "%s %s", how, path);
+    CHECK_NUMBER(system(command), 0);
+    CHECK(verify(ends.repository, REPOSITORY_STRUCTURE).snapshots == 2);
+    CHECK_NUMBER(put_again(ends.repository, 100, names[2]), 50);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK(went_well(check_snapshot(ends.repository, names[0], 0, 1, 50)));
+        CHECK(went_well(check_snapshot(ends.repository, names[1], 0, 1, 100)));
+        CHECK(went_well(check_snapshot(ends.repository, names[2], 0, 1, 100)));
+        forget_cache(&ends);
+    }
+    /* Nothing is missing for a snapshot, and prune makes the index right. */
+    struct findings findings = verify(ends.repository, REPOSITORY_DATA);
+    CHECK(findings.count > 0);
+    CHECK_NUMBER(findings.snapshots, 0);
+    prune(ends.repository);
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
+    CHECK_NUMBER(count_objects(&ends, "04", NULL) + count_objects(&ends, "05", NULL), 0);
+    CHECK(went_well(check_snapshot(ends.repository, names[0], 0, 1, 50)));
+    ends_clear(&ends);
+}
+
+static void
+test_what_is_lost_is_stored_anew(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        check_lost_pack("rm");
+        check_lost_pack("truncate -s 1000");
+    }
+}
+
+/* A writer that began before the pack was lost may count on it: the index names it until then. */
+static void
+test_prune_keeps_lost_packs_in_the_index_for_writers(void)
+{
+    struct ends ends;
+    struct repository_writer *writer = NULL, *next = NULL;
+    struct buffer record AUTO(buffer_clear) = {0};
+    char name[REPOSITORY_NAME_BYTES], path[384];
+    ends_make(&ends, true);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 50, name)));
+    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
+    for (uint64_t i = 0; i < 50; i++)
+        CHECK(went_well(put_chunk(writer, i, &record)));
+    CHECK_NUMBER(count_objects(&ends, "01", path), 1);
+    CHECK(unlink(path) == 0);
+    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
+    prune(ends.repository);
+    CHECK(went_well(repository_writer_commit(writer, record.bytes, record.size, name)));
+    repository_writer_close(writer);
+    CHECK(went_well(repository_writer_open(ends.repository, &next)));
+    CHECK(repository_writer_has_losses(next));
+    repository_writer_close(next);
+    struct repository_prune request = {.references = &references};
+    struct error *error = repository_prune(ends.repository, &request);
+    CHECK(error && error->code == CODE_DATA_LOSS && strstr(error->message, "01/"));
+    error_free(error);
+    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
+    prune(ends.repository);
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
+    ends_clear(&ends);
+}
+
 /* ---- rebuild ---- */
 
 static void
@@ -601,6 +702,8 @@ main(void)
     test_dropped_garbage_may_be_used();
     test_damaged_writer_counts_for_a_day();
     test_cancel();
+    test_what_is_lost_is_stored_anew();
+    test_prune_keeps_lost_packs_in_the_index_for_writers();
     test_index_is_rebuilt_from_packs();
     test_rebuild_keeps_the_sound_chunks_of_a_damaged_pack();
     return check_report("test_repository_care");
