@@ -128,8 +128,8 @@ format_ensure(const char *device, const char *fs_type, const char *label)
     return make(device, maker, label);
 }
 
-static struct error *
-wipe_ends(const char *device)
+struct error *
+format_wipe(const char *device)
 {
     char *zeros AUTO(memory_cleanup) = memory_zeroed(FORMAT_END_BYTES);
     int fd AUTO(files_close) = open(device, O_RDWR | O_CLOEXEC);
@@ -149,7 +149,7 @@ format_again(const char *device, const char *fs_type, const char *label)
     const struct maker *maker = find_maker(fs_type);
     if (!maker)
         return refuse_unknown(fs_type);
-    struct error *error = wipe_ends(device);
+    struct error *error = format_wipe(device);
     return error ? error : make(device, maker, label);
 }
 

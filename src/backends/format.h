@@ -32,6 +32,10 @@ uint64_t format_smallest_bytes(const char *fs_type);
  */
 MUST_CHECK struct error *format_probe(const char *device, char *found, size_t size);
 
+/* Whether these bytes are anywhere in the two ends of the device that format_probe looks at. */
+MUST_CHECK struct error *format_find_bytes(const char *device, const void *bytes, size_t size,
+                                           bool *found);
+
 /* The UUID of the file system on the device; "" if it has none. */
 MUST_CHECK struct error *format_read_uuid(const char *device, char *uuid, size_t size);
 
@@ -46,6 +50,9 @@ MUST_CHECK struct error *format_ensure(const char *device, const char *fs_type, 
  * before, that its own format_ensure was interrupted.
  */
 MUST_CHECK struct error *format_again(const char *device, const char *fs_type, const char *label);
+
+/* Makes both ends zero, durably: the device is blank for format_probe. */
+MUST_CHECK struct error *format_wipe(const char *device);
 
 /*
  * Makes the repairs that need no decision, before it is mounted. DATA_LOSS if a person has to look.

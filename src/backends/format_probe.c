@@ -18,8 +18,16 @@ is_zero(const char *bytes, size_t size)
     return size == 0 || (bytes[0] == 0 && !memcmp(bytes, bytes + 1, size - 1));
 }
 
+/* What the ends of a device are looked at for. */
+struct look {
+    bool is_zero;
+    const void *bytes; /* NULL: none */
+    size_t size;
+    bool has_bytes;
+};
+
 static struct error *
-read_end(int fd, off_t start, off_t end, char *bytes, bool *zero)
+read_end(int fd, off_t start, off_t end, char *bytes, struct look *look)
 {
     size_t size = (size_t)(end - start), done = 0;
     while (done < size) {
@@ -31,12 +39,14 @@ read_end(int fd, off_t start, off_t end, char *bytes, bool *zero)
                                     (long long)start + (long long)done);
         done += (size_t)got;
     }
-    *zero = *zero && is_zero(bytes, size);
+    look->is_zero = look->is_zero && is_zero(bytes, size);
+    look->has_bytes =
+        look->has_bytes || (look->bytes && memmem(bytes, size, look->bytes, look->size));
     return NULL;
 }
 
 static struct error *
-look_at_ends(int fd, bool *zero)
+look_at_ends(int fd, struct look *look)
 {
     char *bytes AUTO(memory_cleanup) = memory_new(FORMAT_END_BYTES);
     off_t size = lseek(fd, 0, SEEK_END);
@@ -45,9 +55,9 @@ look_at_ends(int fd, bool *zero)
     if (size == 0)
         return error_new(CODE_FAILED_PRECONDITION, "the device has no size");
     off_t head = size < FORMAT_END_BYTES ? size : FORMAT_END_BYTES;
-    *zero = true;
-    struct error *error = read_end(fd, 0, head, bytes, zero);
-    return error ? error : read_end(fd, size - head, size, bytes, zero);
+    look->is_zero = true;
+    struct error *error = read_end(fd, 0, head, bytes, look);
+    return error ? error : read_end(fd, size - head, size, bytes, look);
 }
 
 static void
@@ -97,19 +107,31 @@ ask_blkid(int fd, char *found, size_t size)
 struct error *
 format_probe(const char *device, char *found, size_t size)
 {
-    bool zero = false;
+    struct look look = {0};
     found[0] = 0;
     int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_from_errno(errno, "open %s", device);
     struct error *error = ask_blkid(fd, found, size);
     if (!error && !found[0])
-        error = look_at_ends(fd, &zero);
+        error = look_at_ends(fd, &look);
     if (error)
         return error_wrap(error, "find out what is on %s", device);
-    if (!found[0] && !zero)
+    if (!found[0] && !look.is_zero)
         snprintf(found, size, "unknown data");
     return NULL;
+}
+
+struct error *
+format_find_bytes(const char *device, const void *bytes, size_t size, bool *found)
+{
+    struct look look = {.bytes = bytes, .size = size};
+    int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_from_errno(errno, "open %s", device);
+    struct error *error = look_at_ends(fd, &look);
+    *found = !error && look.has_bytes;
+    return error_wrap(error, "look at the ends of %s", device);
 }
 
 struct error *

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pool on a block device: see pool.h. The file `pool.device` in the data directory has the UUID
- * of the file system. It is written before the file system is made: a power failure in between
- * leaves a blank device and a UUID that is used for it the next time.
+ * of the file system, and until the device is formatted a second line, "formatting". It is written
+ * before the file system is made: after a power failure in between, a device that is blank, or has
+ * parts with this UUID, is formatted the next time.
  */
 #include <blkid/blkid.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,28 +19,45 @@
 #include "base/memory.h"
 
 #define MARK POOL_DEVICE_FILE
+#define FORMATTING "formatting"
 #define UUID_SIZE 40
+#define UUID_BYTES 16
+
+struct mark {
+    char uuid[UUID_SIZE];
+    bool is_formatting;
+};
 
 static struct error *
-read_mark(const struct pool *pool, char uuid[UUID_SIZE])
+read_mark(const struct pool *pool, struct mark *mark)
 {
+    char text[UUID_SIZE + sizeof FORMATTING];
     size_t size = 0;
-    struct error *error = files_read(pool->directory, MARK, uuid, UUID_SIZE - 1, &size);
-    uuid[error ? 0 : size] = 0;
-    uuid[strcspn(uuid, "\n")] = 0;
+    struct error *error = files_read(pool->directory, MARK, text, sizeof text - 1, &size);
+    text[error ? 0 : size] = 0;
+    size_t length = strcspn(text, "\n");
+    snprintf(mark->uuid, sizeof mark->uuid, "%.*s", (int)length, text);
+    mark->is_formatting = !strcmp(text + length, "\n" FORMATTING);
     return error_wrap(error_forgive(error, CODE_NOT_FOUND), "read %s", MARK);
 }
 
 static struct error *
-write_mark(const struct pool *pool, char uuid[UUID_SIZE])
+write_mark(const struct pool *pool, const struct mark *mark)
 {
-    int failed = files_read_line("/proc/sys/kernel/random/uuid", uuid, UUID_SIZE);
-    if (failed)
-        return error_from_errno(failed, "make a UUID");
-    struct error *error = files_replace(pool->directory, MARK, uuid, strlen(uuid));
+    char text[UUID_SIZE + sizeof FORMATTING];
+    int size =
+        snprintf(text, sizeof text, "%s%s", mark->uuid, mark->is_formatting ? "\n" FORMATTING : "");
+    struct error *error = files_replace(pool->directory, MARK, text, (size_t)size);
     if (!error && fsync(pool->directory) != 0)
         error = error_from_errno(errno, "make %s durable", MARK);
     return error;
+}
+
+static struct error *
+choose_uuid(struct mark *mark)
+{
+    int failed = files_read_line("/proc/sys/kernel/random/uuid", mark->uuid, UUID_SIZE);
+    return failed ? error_from_errno(failed, "make a UUID") : NULL;
 }
 
 static bool
@@ -82,18 +102,70 @@ check_blank(const char *device)
     return error;
 }
 
+static bool
+read_uuid(const char *text, unsigned char bytes[UUID_BYTES])
+{
+    int count = 0, length = 0;
+    for (; count < UUID_BYTES && sscanf(text, "%2hhx%n", &bytes[count], &length) == 1; count++) {
+        text += length;
+        text += *text == '-';
+    }
+    return count == UUID_BYTES;
+}
+
+/* Nobody else has this UUID: whatever it is in is what was being made when the power failed. */
+static struct error *
+check_own(const struct pool *pool, const char *device, const struct mark *mark)
+{
+    unsigned char uuid[UUID_BYTES];
+    bool is_own = false;
+    struct error *refusal = check_blank(device);
+    if (!refusal || !mark->is_formatting || !read_uuid(mark->uuid, uuid))
+        return refusal;
+    struct error *error = format_find_bytes(device, uuid, sizeof uuid, &is_own);
+    if (error || !is_own) {
+        error_free(error);
+        return refusal;
+    }
+    error_free(refusal);
+    log_info(pool->log, "formatting was interrupted, and begins again", LOG_TEXT("device", device));
+    return format_wipe(device);
+}
+
+static struct error *
+sync_device(const char *device)
+{
+    int fd AUTO(files_close) = open(device, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) != 0)
+        return error_from_errno(errno, "sync %s", device);
+    return NULL;
+}
+
+static struct error *
+format_pool(struct pool *pool, const char *given, struct mark *mark)
+{
+    mark->is_formatting = true;
+    struct error *error = write_mark(pool, mark);
+    if (!error)
+        error = pool->fs->make(given, mark->uuid);
+    if (!error)
+        error = sync_device(given);
+    mark->is_formatting = false;
+    return error ? error : write_mark(pool, mark);
+}
+
 /* The first start on this device, or the first after one that was interrupted. */
 static struct error *
-make(struct pool *pool, const char *given, char uuid[UUID_SIZE])
+make(struct pool *pool, const char *given, struct mark *mark)
 {
-    struct error *error = check_blank(given);
-    if (!error && !uuid[0])
-        error = write_mark(pool, uuid);
+    struct error *error = check_own(pool, given, mark);
+    if (!error && !mark->uuid[0])
+        error = choose_uuid(mark);
     if (!error)
-        error = pool->fs->make(given, uuid);
+        error = format_pool(pool, given, mark);
     if (error)
         return error;
-    log_info(pool->log, "made a pool", LOG_TEXT("device", given), LOG_TEXT("uuid", uuid));
+    log_info(pool->log, "made a pool", LOG_TEXT("device", given), LOG_TEXT("uuid", mark->uuid));
     pool->device = memory_string(given);
     return NULL;
 }
@@ -119,24 +191,29 @@ find(struct pool *pool, const char *given, const char *uuid)
 struct error *
 pool_device_open(struct pool *pool, const char *given, bool must_exist)
 {
-    char uuid[UUID_SIZE];
-    struct error *error = read_mark(pool, uuid);
-    if (error || (!given && !uuid[0]))
+    struct mark mark;
+    struct error *error = read_mark(pool, &mark);
+    if (error || (!given && !mark.uuid[0]))
         return error;
     if (access(pool->image, F_OK) == 0)
         return error_new(CODE_FAILED_PRECONDITION,
                          "the pool of this data directory is the file %s, and does not move to a "
                          "device: use another data directory",
                          pool->image);
-    if (must_exist && !uuid[0])
+    if (must_exist && !mark.uuid[0])
         return error_new(CODE_FAILED_PRECONDITION,
                          "the volumes of this data directory are not on a device (it has no file "
                          "%s): put the file back if it is lost, or use another data directory",
                          MARK);
-    error = uuid[0] ? find(pool, given, uuid) : NULL;
+    if (mark.is_formatting && !must_exist && !given)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "the device of the pool is not completely formatted: start with "
+                         "--pool-device again");
+    if (mark.uuid[0] && (must_exist || !mark.is_formatting))
+        error = find(pool, given, mark.uuid);
     if (!must_exist && given && !pool->device) {
         error_free(error);
-        error = make(pool, given, uuid);
+        error = make(pool, given, &mark);
     }
     pool->is_allocated = true;
     return error;

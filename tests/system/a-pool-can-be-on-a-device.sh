@@ -81,16 +81,50 @@ takes_no_other() {
 
 # A start that was interrupted before the file system was made goes on.
 goes_on() {
-    local uuid=01234567-89ab-4cde-8f01-23456789abcd
+    uuid=01234567-89ab-4cde-8f01-23456789abcd
     blkdiscard --force "$other" 2>/dev/null
     data=$SKYCAP_TMP/$backend-second.sock.data
+    new_data $uuid
+    completes "of a blank device"
+}
+
+new_data() { # new_data MARK
+    rm -rf "$data"
     mkdir "$data"
-    echo $uuid >"$data/pool.device"
+    printf '%s' "$1" >"$data/pool.device"
+}
+
+completes() { # completes WHAT
     start_skycap_at "$SKYCAP_TMP/$backend-second.sock" --backend "$backend" --pool-device "$other"
-    expect_equal "the UUID" "$(blkid --probe --match-tag UUID --output value "$other")" $uuid
+    expect_equal "the UUID $1" "$(blkid --probe --match-tag UUID --output value "$other")" $uuid
+    expect_equal "the mark $1" "$(cat "$data/pool.device")" $uuid
+    make_volume "new" tree >/dev/null
+    delete_volume "$(volumes)"
     stop_server "$SERVER"
+}
+
+# So does one that was interrupted while the file system was made. What is on the device tells whether it is this one.
+goes_on_halfway() {
+    local formatting=$'\nformatting'
+    damage_start
+    printf '%s' "$uuid$formatting" >"$data/pool.device"
+    starts_not "a damaged pool with a volume" "device of the pool.*is missing: attach it" --pool-device "$other"
+    new_data $uuid
+    starts_not "a damaged pool" "is not blank but holds" --pool-device "$other"
+    new_data "$uuid$formatting"
+    starts_not "no device, halfway" "not completely formatted: start with --pool-device again"
+    completes "of a device that was formatted halfway"
+    damage_start
+    new_data "${uuid/0123/3210}$formatting"
+    starts_not "a device with another UUID" "is not blank but holds unknown data" --pool-device "$other"
     detach_loop "$moved"
     detach_loop "$other"
+}
+
+damage_start() { # the file system is not known by its name any more
+    local at=0
+    [ "$backend" = xfs ] || at=65600
+    printf '\0\0\0\0\0\0\0\0' | dd of="$other" bs=1 seek=$at conv=notrunc,fsync status=none
 }
 
 for backend in btrfs xfs; do
@@ -105,4 +139,5 @@ for backend in btrfs xfs; do
     finds_it_again
     takes_no_other
     goes_on
+    goes_on_halfway
 done
