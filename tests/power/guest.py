@@ -38,6 +38,7 @@ class Guest:
         for name in ("disk", "run"):
             os.makedirs(f"{self.base}/{name}", exist_ok=True)
         self.problems = 0
+        self.pool_device = None
         self.calls = Calls(self)
         self.server = Server(self)
 
@@ -65,10 +66,20 @@ def mount_disk(guest):
     return done.returncode == 0
 
 
+def attach_pool_device(guest):
+    """A part of the disk, as a partition would be. It goes with the cut."""
+    place = ["--offset", str(guest.task["pool_start"]), "--sizelimit", str(guest.task["pool_bytes"])]
+    attach = ["losetup", "--find", "--show", *place, guest.task["disk"]]
+    done = subprocess.run(attach, check=True, capture_output=True, text=True)
+    guest.pool_device = done.stdout.strip()
+
+
 def begin(guest):
     """The disk is mounted and the server answers."""
     if not mount_disk(guest):
         return False
+    if guest.task["pool_bytes"]:
+        attach_pool_device(guest)
     verify.check_store_file(guest)
     return guest.server.start()
 

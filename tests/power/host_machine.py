@@ -168,7 +168,11 @@ class HostMachine(Machine):
         """Volumes first, then the pool, then the disk: each can go when nothing is left on it."""
         left = self.unmount("unmount")
         below = self.base + "/disk/"
-        devices = [device for device, file in loop_files().items() if file.startswith(below)]
+        devices = [
+            device
+            for device, file in loop_files().items()
+            if file.startswith(below) or file == self.loop
+        ]
         for device in devices:
             subprocess.run(["losetup", "--detach", device], stderr=subprocess.DEVNULL)
         return not left and not devices

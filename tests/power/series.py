@@ -30,6 +30,7 @@ class Stack:
     compresses: bool = False
     limits_trees: bool = False
     modes: tuple = ("drop", "drop", "blocks")
+    pool_bytes: int = 0  # of the disk, behind the file system, for --pool-device
     kinds: tuple = ("tree", "tree", "ext4", "xfs", "block")
 
 
@@ -43,6 +44,9 @@ STACKS = {
     ),
     "btrfs": Stack(
         "btrfs", serve=("--quotas",), compresses=True, limits_trees=True
+    ),
+    "device": Stack(
+        "ext4", serve=("--backend", "btrfs"), compresses=True, limits_trees=True, pool_bytes=4 << 30
     ),
     "xfs-pool": Stack("ext4", serve=("--backend", "xfs", "--pool-size", "4Gi")),
     "dir-xfs": Stack("xfs", mkfs=("-m", "reflink=1"), serve=("--backend", "dir")),
@@ -116,7 +120,7 @@ class Series:
         image = self.machine.image
         image.unlink(missing_ok=True)
         with open(image, "wb") as file:
-            file.truncate(DISK_BYTES - SPARE_BYTES)
+            file.truncate(DISK_BYTES - SPARE_BYTES - self.stack.pool_bytes)
         subprocess.run(
             [f"mkfs.{self.stack.fs}", "-q", FORCE[self.stack.fs], *self.stack.mkfs, image],
             check=True,
@@ -136,6 +140,8 @@ class Series:
             seed=self.rng.getrandbits(30),
             fs=self.stack.fs,
             mount_options=self.stack.options,
+            pool_start=DISK_BYTES - SPARE_BYTES - self.stack.pool_bytes,
+            pool_bytes=self.stack.pool_bytes,
             serve=self.stack.serve,
             compresses=self.stack.compresses,
             limits_trees=self.stack.limits_trees,

@@ -43,6 +43,8 @@ class Server:
             "node",
             *self.guest.task["serve"],
         ]
+        if self.guest.pool_device:
+            command += ["--pool-device", self.guest.pool_device]
         self.guest.note("starting")
         began = time.monotonic()
         with open(self.log, "wb") as log:

@@ -2,6 +2,7 @@
 /* A disk with a volatile write cache: see volatile_disk.h. */
 #include "volatile_disk.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,14 @@ disk_read(struct disk *disk, void *to, uint64_t offset, uint64_t count)
     }
 }
 
+/* The end of the zeros in the image that no block was ever written to, or `offset`. */
+static uint64_t
+hole_end(const struct disk *disk, uint64_t offset)
+{
+    off_t data = lseek(disk->image, (off_t)offset, SEEK_DATA);
+    return data < 0 ? (errno == ENXIO ? disk_size(disk) : offset) : (uint64_t)data;
+}
+
 /* `from` NULL: zeros. */
 static void
 change(struct disk *disk, const uint8_t *from, uint64_t offset, uint64_t count)
@@ -166,10 +175,18 @@ disk_write(struct disk *disk, const void *from, uint64_t offset, uint64_t count)
     change(disk, from, offset, count);
 }
 
+/* Without memory for what is zero already: mkfs trims a whole disk. */
 void
 disk_zero(struct disk *disk, uint64_t offset, uint64_t count)
 {
-    change(disk, NULL, offset, count);
+    uint64_t hole = offset;
+    for (size_t part; count; offset += part, count -= part) {
+        part = part_in_block(offset, count);
+        if (hole < offset + part)
+            hole = hole_end(disk, offset);
+        if (hole < offset + part || disk->cache[offset / DISK_BLOCK_BYTES])
+            change(disk, NULL, offset, part);
+    }
 }
 
 /* The sectors stay marked: what a cut may keep is what is there already. */
