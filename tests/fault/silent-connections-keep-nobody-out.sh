@@ -75,8 +75,8 @@ is_ready() { grep -q ready "$SKYCAP_TMP/silent"; }
 wait_for $((15 * SLOWER)) is_ready || fail "they do not connect"
 check_quick "a client on the same port" "$(slowest "$SKYCAP" call --timeout 5 "${TLS[@]}" "$address" csi.v1.Identity/Probe)"
 check_quick "a client on the socket" "$(slowest "$SKYCAP" call --timeout 5 "unix:$SOCKET" csi.v1.Identity/Probe)"
-open=$(descriptors)
-if [ "$open" -le 600 ]; then passes "it holds few of them"; else fails "it holds few of them" "it has $open descriptors"; fi
+open=$(descriptors) # 512, those of a turn of the loop that are about to be closed, and its own
+if [ "$open" -le 800 ]; then passes "it holds few of them"; else fails "it holds few of them" "it has $open descriptors"; fi
 wait "$attacker"
 if [ "$(tail -n 1 "$SKYCAP_TMP/silent")" -ge 1400 ]; then passes "it closes the others"; else fails "it closes the others" "it closed $(tail -n 1 "$SKYCAP_TMP/silent")"; fi
 at_rest() { [ "$(descriptors)" -le 60 ]; }
