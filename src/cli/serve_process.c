@@ -223,6 +223,7 @@ open_storage(struct process *process, const struct serve_settings *settings)
     };
     process->identity =
         (struct identity){settings->driver_name, settings->node_id, &process->controller};
+    drill_sweep(engine);
     return process->repositories.find ? drill_schedule_open(engine, NULL, &process->drills) : NULL;
 }
 

@@ -159,6 +159,7 @@ succeed_turn(void *context, const char *repository)
 static struct error *
 open_drills(struct local *local, const struct driver_options *options)
 {
+    drill_sweep(local->storage.engine);
     if (!options->turns)
         return NULL;
     local->turns = drill_turns_share(options->turns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Restore drills: see drill.h. The volume of a drill has a name that no request can give, so that
- * the next start deletes what a crash has left, and nothing else.
+ * Restore drills: see drill.h. The volume of a drill has a name that no request can give, and a
+ * drill locks that name. So drill_sweep deletes what drills have left, and nothing else.
  */
 #include "node/drill.h"
 
@@ -29,6 +29,7 @@
 /* Names in requests have no control characters; those of inline volumes begin with another. */
 #define NAME_MARK "\002"
 #define NAME_PREFIX NAME_MARK "skycap-drill-"
+#define NAME_ROWS "volume-name/"
 #define WAIT_MS 50
 
 typedef Skycap__V1__DrillStep drill_step;
@@ -40,7 +41,8 @@ struct drill {
     struct arena arena;
     struct repository_task *task;
     const struct progress *progress;
-    const char *id; /* of the snapshot in the repository */
+    const char *id;         /* of the snapshot in the repository */
+    struct name_lock *lock; /* of the volume's name, until it is removed */
     volume_record *volume;
     const export_record *record;
     struct repository_use use;
@@ -121,7 +123,9 @@ import(struct drill *drill)
         .name = arena_print(&drill->arena, NAME_PREFIX "%s", handle),
     };
     struct error *error =
-        import_volume(drill->engine, &request, &drill->arena, &drill->id, &drill->volume);
+        name_lock_take(&drill->engine->locks, "drill", request.name, &drill->lock);
+    if (!error)
+        error = import_volume(drill->engine, &request, &drill->arena, &drill->id, &drill->volume);
     if (error && error->code == CODE_ABORTED && drill->volume) {
         error_free(error);
         error = wait_for_import(drill);
@@ -321,6 +325,7 @@ run(void *context, struct repository_task *task)
     drill->step_ms = clock_now_ms();
     struct error *removal AUTO(error_cleanup) =
         drill->volume ? remove_volume(drill->engine, drill->volume->handle, &drill->arena) : NULL;
+    name_lock_release(&drill->lock);
     if (drill->volume && !removal)
         tell_step(drill, "remove", "");
     if (!error)
@@ -408,21 +413,33 @@ drill_shown_name(const char *name)
     return strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) ? name : name + strlen(NAME_MARK);
 }
 
+/* That of a drill under way stays. */
+static struct error *
+sweep_volume(struct engine *engine, const char *name, const char *handle, struct arena *arena)
+{
+    struct name_lock *lock AUTO(name_lock_release) = NULL;
+    struct error *error = name_lock_take(&engine->locks, "drill", name, &lock);
+    return error ? error_forgive(error, CODE_ABORTED) : remove_volume(engine, handle, arena);
+}
+
 void
 drill_sweep(struct engine *engine)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct store_list names;
-    struct error *error =
-        store_list(engine->store, "volume-name/" NAME_PREFIX, NULL, 0, &arena, &names);
+    struct store_list names = {0};
+    struct error *error AUTO(error_cleanup) =
+        store_list(engine->store, NAME_ROWS NAME_PREFIX, NULL, 0, &arena, &names);
+    if (error)
+        log_warn(engine->log, "could not look for the volumes of earlier drills",
+                 LOG_TEXT("error", error->message));
     for (size_t i = 0; !error && i < names.count; i++) {
         const struct store_entry *entry = &names.entries[i];
+        const char *name = entry->key + strlen(NAME_ROWS);
         struct error *failed AUTO(error_cleanup) =
-            remove_volume(engine, arena_copy(&arena, entry->value, entry->value_size), &arena);
+            sweep_volume(engine, name, arena_copy(&arena, entry->value, entry->value_size), &arena);
         if (failed)
-            log_warn(engine->log, "the volume of a drill is left", LOG_TEXT("name", entry->key),
-                     LOG_TEXT("error", failed->message));
+            log_warn(engine->log, "the volume of a drill is left",
+                     LOG_TEXT("name", drill_shown_name(name)), LOG_TEXT("error", failed->message));
     }
-    error_free(error);
 }

@@ -35,7 +35,10 @@ MUST_CHECK struct error *drill_start(struct engine *engine, const struct drill_r
 MUST_CHECK struct error *drill_last_success(struct engine *engine, const char *repository,
                                             int64_t *ns);
 
-/* Deletes the volumes of drills that a crash has ended. Called at start, before requests come. */
+/*
+ * Deletes the volumes that drills have left: after a crash, or because they were in use. Called at
+ * start, before requests come, also without repositories; the schedule repeats it.
+ */
 void drill_sweep(struct engine *engine);
 
 /* The name of a volume as it is shown: that of a drill's volume has a mark that is left out. */
@@ -61,7 +64,7 @@ struct drill_turn {
     void *context;
 };
 
-/* Sweeps, then runs the drills that the files of repositories ask for. `turn` NULL: all of them. */
+/* Runs the drills that the files of repositories ask for. `turn` NULL: all of them. */
 MUST_CHECK struct error *drill_schedule_open(struct engine *engine, const struct drill_turn *turn,
                                              struct drill_schedule **out);
 /* Before the engine is closed. NULL is fine. */

@@ -156,20 +156,26 @@ look(struct drill_schedule *schedule)
     }
 }
 
+static void
+rest(struct drill_schedule *schedule)
+{
+    struct timespec until = clock_after_ms(schedule->asks_again ? ASK_AGAIN_MS : LOOK_MS);
+    pthread_mutex_lock(&schedule->lock);
+    if (!is_ending(schedule))
+        pthread_cond_timedwait(&schedule->ending, &schedule->lock, &until);
+    pthread_mutex_unlock(&schedule->lock);
+}
+
 static void *
 keep_looking(void *context)
 {
     struct drill_schedule *schedule = context;
-    pthread_mutex_lock(&schedule->lock);
     while (!is_ending(schedule)) {
-        pthread_mutex_unlock(&schedule->lock);
         look(schedule);
-        pthread_mutex_lock(&schedule->lock);
-        struct timespec until = clock_after_ms(schedule->asks_again ? ASK_AGAIN_MS : LOOK_MS);
+        rest(schedule);
         if (!is_ending(schedule))
-            pthread_cond_timedwait(&schedule->ending, &schedule->lock, &until);
+            drill_sweep(schedule->engine);
     }
-    pthread_mutex_unlock(&schedule->lock);
     return NULL;
 }
 
@@ -179,7 +185,6 @@ drill_schedule_open(struct engine *engine, const struct drill_turn *turn,
 {
     struct drill_schedule *schedule = memory_zeroed(sizeof *schedule);
     pthread_condattr_t monotonic;
-    drill_sweep(engine);
     schedule->engine = engine;
     if (turn)
         schedule->turn = *turn;

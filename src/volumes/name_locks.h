@@ -25,7 +25,10 @@ struct name_locks {
 void name_locks_init(struct name_locks *locks);
 void name_locks_clear(struct name_locks *locks);
 
-/* Exclusive. The lock is identified by `kind` ("volume", "snapshot", "group") and name together. */
+/*
+ * Exclusive. The lock is identified by `kind` ("volume", "snapshot", "group", "drill") and name
+ * together.
+ */
 MUST_CHECK struct error *name_lock_take(struct name_locks *locks, const char *kind,
                                         const char *name, struct name_lock **out);
 MUST_CHECK struct error *name_lock_wait(struct name_locks *locks, const char *kind,
