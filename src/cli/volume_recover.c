@@ -31,9 +31,10 @@ print(struct client *client, const Skycap__V1__RecoverVolumeReply *reply)
                name, reply->node_id, taken, lost, since);
     else
         printf("The newest copy of %s is on node %s, of %s. What was written to it on node %s "
-               "%s\nwould be lost. Make sure that node %s is down, and repeat the command with "
-               "--yes.\n",
-               name, reply->node_id, taken, lost, since, lost);
+               "%s\nwould be lost. %s%s%s, and repeat the command with --yes.\n",
+               name, reply->node_id, taken, lost, since,
+               reply->is_only_store_lost ? "The store of node " : "Make sure that node ", lost,
+               reply->is_only_store_lost ? " was lost: put it back if you can" : " is down");
 }
 
 static struct error *

@@ -177,7 +177,8 @@ ask(void *context, const char *node_id, const char *key, bool is_gone, struct mo
         node_calls_ask(&((const struct mover *)context)->calls, &question, &call, &reply.base);
     if (error)
         return error;
-    *out = (struct move_answer){.has_row = reply.has_row, .epoch = reply.epoch};
+    *out = (struct move_answer){
+        .has_row = reply.has_row, .epoch = reply.epoch, .is_lost = reply.is_lost};
     if (strlen(reply.home) == sizeof out->home - 1)
         memcpy(out->home, reply.home, sizeof out->home);
     else /* an older version, where such volumes did not move */

@@ -49,6 +49,9 @@ struct engine *controller_engine(const struct call *call);
 /* Checks the id and reads the volume's record. */
 MUST_CHECK struct error *controller_find_volume(struct call *call, const char *id,
                                                 volume_record **out);
+/* Also one that was lost with the node's store. */
+MUST_CHECK struct error *controller_find_shown(struct call *call, const char *id,
+                                               volume_record **out);
 
 /* The health of a volume's data, and of its uses on this node. */
 MUST_CHECK struct error *controller_check_health(struct engine *engine, const volume_record *volume,

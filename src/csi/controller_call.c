@@ -31,14 +31,27 @@ controller_wait_ms(const struct call *call)
     return left_ms > margin_ms ? left_ms - margin_ms : 0;
 }
 
+static struct error *
+read_handle(const char *id, const char **handle)
+{
+    struct error *error = checks_id("volume_id", id);
+    return error ? error : ids_find_handle(ID_VOLUME, id, handle);
+}
+
 struct error *
 controller_find_volume(struct call *call, const char *id, volume_record **out)
 {
     const char *handle;
-    struct error *error = checks_id("volume_id", id);
-    if (!error)
-        error = ids_find_handle(ID_VOLUME, id, &handle);
+    struct error *error = read_handle(id, &handle);
     return error ? error : volume_get(controller_engine(call), handle, call_arena(call), out);
+}
+
+struct error *
+controller_find_shown(struct call *call, const char *id, volume_record **out)
+{
+    const char *handle;
+    struct error *error = read_handle(id, &handle);
+    return error ? error : volume_get_shown(controller_engine(call), handle, call_arena(call), out);
 }
 
 struct error *

@@ -12,7 +12,7 @@ HANDLER(controller_get_volume_health, ControllerGetVolumeHealth)
 {
     struct health_report health = {0};
     volume_record *volume;
-    struct error *error = controller_find_volume(call, request->volume_id, &volume);
+    struct error *error = controller_find_shown(call, request->volume_id, &volume);
     if (!error)
         error = controller_check_health(controller_engine(call), volume, call_arena(call), &health);
     if (!error)

@@ -194,7 +194,7 @@ HANDLER(controller_get_volume, ControllerGetVolume)
 {
     struct arena *arena = call_arena(call);
     volume_record *volume;
-    struct error *error = controller_find_volume(call, request->volume_id, &volume);
+    struct error *error = controller_find_shown(call, request->volume_id, &volume);
     if (error)
         return error;
     reply->volume = messages_volume(controller_engine(call), volume, arena);

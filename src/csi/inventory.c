@@ -17,6 +17,7 @@
 #include "node/ephemeral.h"
 #include "node/use.h"
 #include "rpc/server/call.h"
+#include "volumes/move.h"
 #include "volumes/move_rows.h"
 #include "volumes/replica.h"
 #include "volumes/replica_rows.h"
@@ -181,7 +182,7 @@ make_volume(struct engine *engine, const volume_record *record, bool is_brief, s
     info->ephemeral = record->ephemeral;
     info->volume = messages_volume(engine, record, arena);
     info->type = (char *)type_of(record->kind, record->fs_type);
-    info->ready = record->state == STATE(READY);
+    info->ready = record->state == STATE(READY) || record->state == STATE(LOST);
     if (engine->home[0]) /* a node that is alone needs no name */
         info->node_id = arena_string(arena, engine->node_id);
     if (record->state == STATE(MOVING))
@@ -217,7 +218,7 @@ read_volume(struct engine *engine, const char *handle, struct arena *arena, volu
     struct row row;
     struct error *error = rows_get(engine, &volume_rows, handle, arena, &row);
     if (error)
-        return error;
+        return move_explain_absence(engine, error);
     *out = (volume_record *)row.record;
     return is_here(*out) ? NULL : volume_check_ready(*out);
 }
@@ -229,7 +230,7 @@ get_volume(struct call *call, const Skycap__V1__GetVolumeRequest *request,
     struct engine *engine = call_context(call);
     struct arena *arena = call_arena(call);
     const char *handle;
-    volume_record *record;
+    volume_record *record = NULL;
     struct error *error =
         find_handle(engine, &volume_rows, ID_VOLUME, request->volume, arena, &handle);
     if (!error && !handle)

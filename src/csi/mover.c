@@ -137,6 +137,7 @@ ask(struct call *call, const Skycap__V1__AskMoveRequest *request, Skycap__V1__As
         return error;
     reply->has_row = answer.has_row;
     reply->epoch = answer.epoch;
+    reply->is_lost = answer.is_lost;
     reply->home = arena_string(call_arena(call), answer.home);
     return NULL;
 }
@@ -154,6 +155,7 @@ fill_copy(const struct move_copy *copy, Skycap__V1__FindCopyReply *reply)
     reply->epoch = copy->snapshot->epoch;
     reply->is_before_recovery = copy->is_before_recovery;
     reply->is_deleted = copy->is_deleted;
+    reply->is_only_store_lost = copy->is_only_store_lost;
 }
 
 static struct error *

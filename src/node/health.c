@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 
 #include "node/use.h"
+#include "volumes/move_rows.h"
 #include "volumes/volume.h"
 
 /* With less than this left, new data will soon be refused. */
@@ -31,7 +32,11 @@ health_check_volume(struct engine *engine, const volume_record *volume, struct a
     struct data data = volume_data(volume);
     struct error *error AUTO(error_cleanup) =
         backend_path(engine->backend, &data, path, sizeof path);
-    if (error && error->code == CODE_NOT_FOUND)
+    if (volume->state == VOLUME_STATE(LOST))
+        add_problem(out, PROBLEM_DATA_LOSS, "DataMissing",
+                    "the volume was lost with the store of its node: recover it from a copy on "
+                    "another node, or delete it");
+    else if (error && error->code == CODE_NOT_FOUND)
         add_problem(out, PROBLEM_DATA_LOSS, "DataMissing",
                     "the volume's data is not there any more: restore it from a snapshot");
     else if (error)

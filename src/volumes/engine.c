@@ -94,6 +94,8 @@ engine_open(const struct engine_options *options, struct engine **out)
     struct error *error = check_store(engine);
     if (!error)
         error = start_clock(engine);
+    if (!error)
+        error = move_read_compared(engine);
     if (!error && !options->is_passive)
         error = freeze_recover(engine);
     if (!error && !options->is_passive)

@@ -72,6 +72,7 @@ struct engine {
     _Atomic(struct replica_upkeep *) replica_upkeep;
     struct stream_slots slots;      /* of snapshots that other nodes fetch */
     atomic_ullong compared_returns; /* 1 more than move_presence.returns was; see move_return.c */
+    atomic_bool knows_its_volumes;  /* the store was compared with the registry; move_await.c */
     struct usage_cache usages;
     struct figures_cache *figures;
     struct repository_counts *repository_counts;

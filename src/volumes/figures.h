@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "volumes/engine.h"
 
-#define FIGURES_VOLUME_STATES 9   /* VolumeRecord.State */
+#define FIGURES_VOLUME_STATES 10  /* VolumeRecord.State */
 #define FIGURES_SNAPSHOT_STATES 4 /* ready, copying, base, replica */
 #define FIGURES_MOST_POOLS 4      /* back ends of one engine */
 

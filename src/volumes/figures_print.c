@@ -6,7 +6,8 @@
 #include "volumes/figures.h"
 
 static const char *const volume_states[FIGURES_VOLUME_STATES] = {
-    "ready", "copying", NULL, "moving", "receiving", "incoming", "left", "gone", "superseded"};
+    "ready",    "copying", NULL,   "moving",     "receiving",
+    "incoming", "left",    "gone", "superseded", "lost"};
 static const char *const snapshot_states[FIGURES_SNAPSHOT_STATES] = {"ready", "copying", "base",
                                                                      "replica"};
 

@@ -17,6 +17,8 @@ take(struct engine *engine, const char *handle, bool must_be_ready, unsigned wai
         move_await_reconciled(engine);
     uint64_t releases = name_locks_count_releases(&engine->locks);
     struct error *error = rows_get(engine, &volume_rows, handle, arena, &out->row);
+    if (error && must_be_ready)
+        return move_explain_absence(engine, error);
     if (!error && must_be_ready) /* so that nobody waits for a lock in vain */
         error = volume_check_ready((volume_record *)out->row.record);
     if (!error)

@@ -125,7 +125,8 @@ MUST_CHECK struct error *move_resume_all(struct engine *engine);
 struct move_copy {
     snapshot_record *snapshot;
     const char *owner;       /* the node that has the volume; "": nobody has it */
-    bool is_lost;            /* that node */
+    bool is_lost;            /* that node, or its store */
+    bool is_only_store_lost; /* the node is up */
     bool is_deleted;         /* the volume, as far as the snapshot and the registry can tell */
     bool is_before_recovery; /* it has what was written before the volume was recovered last */
 };
@@ -141,8 +142,8 @@ MUST_CHECK struct error *move_find_copies(struct engine *engine, const char *vol
                                           struct arena *arena, struct move_copies *out);
 
 /*
- * Makes the snapshot the volume, if the node that has the volume is lost: FAILED_PRECONDITION
- * otherwise. Durable when it returns.
+ * Makes the snapshot the volume, if the node that has the volume is lost, or its store is:
+ * FAILED_PRECONDITION otherwise. Durable when it returns.
  */
 MUST_CHECK struct error *move_recover(struct engine *engine, const char *snapshot);
 
@@ -172,6 +173,27 @@ bool move_is_superseding(const volume_record *volume, const struct owner *owner)
 /* Writes SUPERSEDED. */
 MUST_CHECK struct error *move_supersede_held(struct engine *engine, struct held_volume *held,
                                              const struct owner *owner, struct arena *arena);
+
+/* ---- the node's store was lost: move_lost.c ---- */
+
+/*
+ * The registry has `owner` for a volume of which this node has no row. Writes LOST if it should be
+ * here, and LEFT if this is its home: without the store nothing else tells where it is. ABORTED:
+ * something has changed meanwhile.
+ */
+MUST_CHECK struct error *move_note_unknown(struct engine *engine,
+                                           const struct move_cluster *cluster, const char *key,
+                                           const struct owner *owner);
+/* ---- a store that was never compared: move_await.c ---- */
+
+/* Called at start: whether this store was ever compared with the registry. */
+MUST_CHECK struct error *move_read_compared(struct engine *engine);
+MUST_CHECK struct error *move_write_compared(struct engine *engine);
+/*
+ * Takes the error of reading a row. NOT_FOUND becomes UNAVAILABLE as long as the store, which may
+ * be a new one in the place of one that was lost, was not compared.
+ */
+MUST_CHECK struct error *move_explain_absence(struct engine *engine, struct error *error);
 
 /* ---- move_upkeep.c ---- */
 

@@ -17,6 +17,7 @@ read_claim(const volume_record *volume, const char *key, struct claim *out)
     *out = (struct claim){key, CLAIM_LIVE, volume->epoch, volume->recovered_epoch};
     switch (volume->state) {
     case VOLUME_STATE(READY):
+    case VOLUME_STATE(LOST):
         return volume->epoch != 0;
     case VOLUME_STATE(MOVING):
         out->state = CLAIM_MOVING;

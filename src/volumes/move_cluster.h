@@ -23,6 +23,7 @@ struct move_answer {
     bool has_row; /* one that counts: not LEFT */
     uint64_t epoch;
     char home[HANDLE_HOME_SIZE]; /* of a volume whose handle has none */
+    bool is_lost;                /* it is the node's, and was lost with the node's store */
 };
 
 enum move_end { MOVE_SUCCEEDED, MOVE_FAILED, MOVE_CANCELLED, MOVE_ENDS };

@@ -165,6 +165,7 @@ is_decided(const volume_record *volume, enum move_outcome *out)
     switch (volume->state) {
     case VOLUME_STATE(READY):
     case VOLUME_STATE(COPYING):
+    case VOLUME_STATE(LOST):
         *out = MOVE_HERE;
         return true;
     case VOLUME_STATE(LEFT):

@@ -36,7 +36,7 @@ write_deletion(struct engine *engine, struct held_volume *held, struct arena *ar
         error = data_lock_exclusive(engine, &volume_rows, volume->handle, &data);
     if (error)
         return error;
-    if (volume->state == VOLUME_STATE(READY))
+    if (volume->state != VOLUME_STATE(MOVING))
         volume->epoch++;
     volume->state = VOLUME_STATE(MOVING);
     move_rows_set_node(volume, "", arena);
@@ -50,7 +50,8 @@ move_delete(struct engine *engine, struct held_volume *held, struct arena *arena
     if (held->record->state == VOLUME_STATE(GONE))
         return NULL;
     struct error *error = NULL;
-    if (held->record->state != VOLUME_STATE(READY) && held->record->state != VOLUME_STATE(MOVING))
+    if (held->record->state != VOLUME_STATE(READY) && held->record->state != VOLUME_STATE(MOVING) &&
+        held->record->state != VOLUME_STATE(LOST))
         error = volume_check_ready(held->record);
     if (!error)
         error = write_deletion(engine, held, arena);
@@ -83,7 +84,9 @@ move_ask(struct engine *engine, const char *key, bool is_gone, struct move_answe
     }
     if (held.record->state == VOLUME_STATE(LEFT))
         return NULL;
-    *out = (struct move_answer){.has_row = true, .epoch = held.record->epoch};
+    *out = (struct move_answer){.has_row = true,
+                                .epoch = held.record->epoch,
+                                .is_lost = held.record->state == VOLUME_STATE(LOST)};
     handle_read_key(move_keys_print(engine, held.record, &arena), out->home);
     return NULL;
 }

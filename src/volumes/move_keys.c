@@ -56,8 +56,8 @@ check(const struct engine *engine, const char *key, const volume_record *volume,
                      volume->handle, key);
 }
 
-static const char *
-handle_of(const char *key, struct arena *arena)
+const char *
+move_keys_handle(const char *key, struct arena *arena)
 {
     return arena_print(arena, "%.*s", (int)strcspn(key, "@"), key);
 }
@@ -65,7 +65,7 @@ handle_of(const char *key, struct arena *arena)
 struct error *
 move_keys_get(struct engine *engine, const char *key, struct arena *arena, struct row *out)
 {
-    struct error *error = rows_get(engine, &volume_rows, handle_of(key, arena), arena, out);
+    struct error *error = rows_get(engine, &volume_rows, move_keys_handle(key, arena), arena, out);
     return error ? error : check(engine, key, (const volume_record *)out->record, arena);
 }
 
@@ -73,7 +73,7 @@ struct error *
 move_keys_take(struct engine *engine, const char *key, struct arena *arena, struct held_volume *out)
 {
     struct error *error =
-        held_take_any(engine, handle_of(key, arena), DATA_LOCK_WAIT_MS, arena, out);
+        held_take_any(engine, move_keys_handle(key, arena), DATA_LOCK_WAIT_MS, arena, out);
     return error ? error : check(engine, key, out->record, arena);
 }
 

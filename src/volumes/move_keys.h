@@ -17,6 +17,9 @@ const char *move_keys_print(const struct engine *engine, const volume_record *vo
 /* The same for the volume that a copy of a snapshot is of. Sets the home of the copy's volume. */
 const char *move_keys_of_snapshot(const snapshot_record *snapshot, struct arena *arena);
 
+/* The handle in a key. In the arena. */
+const char *move_keys_handle(const char *key, struct arena *arena);
+
 /* For a volume that moves for the first time: its home is this node from now on. */
 void move_keys_set_home(const struct engine *engine, volume_record *volume, struct arena *arena);
 

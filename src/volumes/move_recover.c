@@ -146,6 +146,31 @@ find_owner(const struct move_cluster *cluster, const snapshot_record *snapshot, 
     return NULL;
 }
 
+/* This node's store was lost, and with it the volume. */
+static bool
+is_lost_here(struct engine *engine, const snapshot_record *snapshot, struct arena *arena)
+{
+    struct row row;
+    struct error *error AUTO(error_cleanup) =
+        rows_get(engine, &volume_rows, snapshot->source_handle, arena, &row);
+    return !error && ((volume_record *)row.record)->state == VOLUME_STATE(LOST);
+}
+
+/* The node is lost; or it answers, and the volume was lost with its store. */
+static bool
+has_lost(const struct engine *engine, const struct move_cluster *cluster, const char *node_id,
+         const snapshot_record *snapshot, struct arena *arena)
+{
+    struct move_answer answer;
+    if (strcmp(node_id, engine->node_id) == 0)
+        return false;
+    if (cluster->is_lost(cluster->context, node_id))
+        return true;
+    struct error *error AUTO(error_cleanup) = cluster->ask(
+        cluster->context, node_id, move_keys_of_snapshot(snapshot, arena), false, &answer);
+    return !error && answer.is_lost;
+}
+
 static struct error *
 describe_copy(struct engine *engine, const struct move_cluster *cluster, snapshot_record *snapshot,
               struct arena *arena, struct move_copy *out)
@@ -160,7 +185,12 @@ describe_copy(struct engine *engine, const struct move_cluster *cluster, snapsho
     }
     if (error)
         return error;
-    out->is_lost = cluster->is_lost(cluster->context, out->owner);
+    if (strcmp(out->owner, engine->node_id) == 0 && is_lost_here(engine, snapshot, arena))
+        return error_new(CODE_NOT_FOUND, "the volume \"%s\" is recovered at another node",
+                         snapshot->source_handle);
+    bool is_away = cluster->is_lost(cluster->context, out->owner);
+    out->is_lost = is_away || has_lost(engine, cluster, out->owner, snapshot, arena);
+    out->is_only_store_lost = out->is_lost && !is_away;
     out->is_before_recovery = snapshot->epoch < row.recovered_epoch;
     return out->is_lost ? bases_offer(engine, snapshot->handle) : NULL;
 }
@@ -345,13 +375,13 @@ get_snapshot(struct engine *engine, const char *handle, struct arena *arena, sna
 
 /* A node that is back before the registry has decided keeps its volume. */
 static struct error *
-decide(struct engine *engine, const struct move_cluster *cluster, const char *handle,
-       const char *lost)
+decide(struct engine *engine, const struct move_cluster *cluster, const snapshot_record *snapshot,
+       const char *lost, struct arena *arena)
 {
     enum move_outcome outcome;
-    bool is_back = !cluster->is_lost(cluster->context, lost);
-    struct error *error =
-        move_decide(engine, handle, is_back ? MOVE_ASK_GIVE_UP : MOVE_ASK_SWAP, &outcome);
+    bool is_back = !has_lost(engine, cluster, lost, snapshot, arena);
+    struct error *error = move_decide(engine, snapshot->source_handle,
+                                      is_back ? MOVE_ASK_GIVE_UP : MOVE_ASK_SWAP, &outcome);
     if (error || outcome == MOVE_HERE)
         return error;
     return is_back
@@ -377,7 +407,7 @@ move_recover(struct engine *engine, const char *handle)
     if (!error && strcmp(lost, engine->node_id) == 0)
         error = error_new(CODE_FAILED_PRECONDITION, "the volume \"%s\" is on this node",
                           snapshot->source_handle);
-    if (!error && !cluster->is_lost(cluster->context, lost))
+    if (!error && !has_lost(engine, cluster, lost, snapshot, &arena))
         error = error_new(CODE_FAILED_PRECONDITION,
                           "node \"%s\", which has the volume, is not lost: move the volume instead",
                           lost);
@@ -385,5 +415,5 @@ move_recover(struct engine *engine, const char *handle)
         error = bases_offer(engine, handle);
     if (!error)
         error = take_over(engine, snapshot, &row, lost, &arena);
-    return error ? error : decide(engine, cluster, snapshot->source_handle, lost);
+    return error ? error : decide(engine, cluster, snapshot, lost, &arena);
 }

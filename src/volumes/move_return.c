@@ -14,6 +14,12 @@
 
 /* ---- marking ---- */
 
+static bool
+is_live(const volume_record *volume)
+{
+    return volume->state == VOLUME_STATE(READY) || volume->state == VOLUME_STATE(LOST);
+}
+
 /*
  * MOVING and INCOMING rows find out themselves: move_decide.c. The same epoch: a registry without
  * data did not know of the recovery, and the old owner gave the volume to another node.
@@ -21,7 +27,7 @@
 static bool
 is_superseded(const struct engine *engine, const volume_record *volume, const struct owner *owner)
 {
-    return volume->state == VOLUME_STATE(READY) && owner->epoch && owner->epoch >= volume->epoch &&
+    return is_live(volume) && owner->epoch && owner->epoch >= volume->epoch &&
            strcmp(owner->node_id, engine->node_id) != 0;
 }
 
@@ -29,7 +35,7 @@ is_superseded(const struct engine *engine, const volume_record *volume, const st
 static bool
 is_behind(const struct engine *engine, const volume_record *volume, const struct owner *owner)
 {
-    return volume->state == VOLUME_STATE(READY) && owner->epoch > volume->epoch &&
+    return is_live(volume) && owner->epoch > volume->epoch &&
            strcmp(owner->node_id, engine->node_id) == 0;
 }
 
@@ -50,7 +56,7 @@ may_concern(const struct engine *engine, const volume_record *volume, const stru
 {
     bool is_other = owner->epoch && strcmp(owner->node_id, engine->node_id) != 0;
     return (owner->epoch > volume->epoch || (is_other && owner->epoch == volume->epoch)) &&
-           (volume->state == VOLUME_STATE(READY) || volume->state == VOLUME_STATE(MOVING) ||
+           (is_live(volume) || volume->state == VOLUME_STATE(MOVING) ||
             volume->state == VOLUME_STATE(INCOMING));
 }
 
@@ -68,9 +74,11 @@ follow(struct engine *engine, const struct move_cluster *cluster, const char *ke
         return error_forgive(error, CODE_NOT_FOUND);
     if (is_behind(engine, held.record, &owner))
         return catch_up(engine, &held, &owner, arena);
-    return is_superseded(engine, held.record, &owner)
-               ? move_supersede_held(engine, &held, &owner, arena)
-               : NULL;
+    if (!is_superseded(engine, held.record, &owner))
+        return NULL;
+    return held.record->state == VOLUME_STATE(LOST)
+               ? move_leave_held(engine, &held, &owner, arena)
+               : move_supersede_held(engine, &held, &owner, arena);
 }
 
 /* ---- comparing ---- */
@@ -90,11 +98,14 @@ compare(void *context, const char *key, const struct owner *owner)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct row row;
     struct error *error = move_keys_get(engine, key, &arena, &row);
-    if (error)
-        return error_forgive(error, CODE_NOT_FOUND);
-    if (!may_concern(engine, (const volume_record *)row.record, owner))
-        return NULL;
-    error = follow(engine, reconciling->cluster, key, &arena);
+    if (error && error->code != CODE_NOT_FOUND)
+        return error;
+    if (error) {
+        error_free(error);
+        error = move_note_unknown(engine, reconciling->cluster, key, owner);
+    } else if (may_concern(engine, (const volume_record *)row.record, owner)) {
+        error = follow(engine, reconciling->cluster, key, &arena);
+    }
     if (error)
         log_warn(engine->log, "a volume cannot be compared with the registry yet",
                  LOG_TEXT("handle", key), LOG_TEXT("error", error->message));
@@ -129,8 +140,10 @@ move_reconcile(struct engine *engine, bool *is_complete)
     error = reconciling.cluster->walk(reconciling.cluster->context, compare, &reconciling);
     if (error)
         return error;
-    *is_complete = is_known && reconciling.is_complete;
+    if (is_known && reconciling.is_complete)
+        error = move_write_compared(engine);
+    *is_complete = !error && is_known && reconciling.is_complete;
     if (reconciling.is_complete)
         atomic_store(&engine->compared_returns, returns + 1);
-    return NULL;
+    return error;
 }

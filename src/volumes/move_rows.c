@@ -29,7 +29,7 @@ move_rows_is_deletion(const volume_record *volume)
 bool
 move_rows_is_listed(const volume_record *volume)
 {
-    return volume->state == VOLUME_STATE(READY) ||
+    return volume->state == VOLUME_STATE(READY) || volume->state == VOLUME_STATE(LOST) ||
            (volume->state == VOLUME_STATE(MOVING) && !move_rows_is_deletion(volume));
 }
 

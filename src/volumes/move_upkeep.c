@@ -81,7 +81,7 @@ complete_source(struct move_upkeep *upkeep, const struct move_cluster *cluster,
     return move_decide(engine, volume->handle, MOVE_ASK_GIVE_UP, &outcome);
 }
 
-/* The node from which the volume is being recovered is back before that was decided. */
+/* The node from which the volume is being recovered is back, with it, before that was decided. */
 static bool
 is_back(const struct engine *engine, const struct move_cluster *cluster,
         const volume_record *volume, struct arena *arena)
@@ -92,7 +92,7 @@ is_back(const struct engine *engine, const struct move_cluster *cluster,
         return false;
     struct error *error AUTO(error_cleanup) = cluster->ask(
         cluster->context, node_id, move_keys_print(engine, volume, arena), false, &answer);
-    return !error;
+    return !error && !answer.is_lost;
 }
 
 static struct error *

@@ -78,6 +78,11 @@ volume_check_ready(const volume_record *volume)
                          "the volume \"%s\" was recovered while this node was away, and is on node "
                          "%s now",
                          volume->handle, volume->move->node_id[0] ? volume->move->node_id : "-");
+    case STATE(LOST):
+        return error_new(CODE_DATA_LOSS,
+                         "the volume \"%s\" was lost with the store of this node: recover it from "
+                         "a copy on another node, or delete it",
+                         volume->handle);
     case STATE(RECEIVING):
         return error_new(CODE_UNAVAILABLE, "the volume \"%s\" is still on node %s", volume->handle,
                          volume->move->node_id);
@@ -91,12 +96,21 @@ volume_check_ready(const volume_record *volume)
 struct error *
 volume_get(struct engine *engine, const char *handle, struct arena *arena, volume_record **out)
 {
-    struct row row;
+    struct row row = {0};
     struct error *error = rows_get(engine, &volume_rows, handle, arena, &row);
-    if (error)
-        return error;
     *out = (volume_record *)row.record;
-    return volume_check_ready(*out);
+    return error ? move_explain_absence(engine, error) : volume_check_ready(*out);
+}
+
+struct error *
+volume_get_shown(struct engine *engine, const char *handle, struct arena *arena,
+                 volume_record **out)
+{
+    struct error *error = volume_get(engine, handle, arena, out);
+    if (!error || error->code != CODE_DATA_LOSS || (*out)->state != STATE(LOST))
+        return error;
+    error_free(error);
+    return NULL;
 }
 
 struct error *

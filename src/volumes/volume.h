@@ -56,9 +56,12 @@ MUST_CHECK struct error *volume_create(struct engine *engine, const struct volum
  */
 MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle);
 
-/* ABORTED while it is still being copied. */
+/* ABORTED while it is still being copied. DATA_LOSS: it was lost with the node's store. */
 MUST_CHECK struct error *volume_get(struct engine *engine, const char *handle, struct arena *arena,
                                     volume_record **out);
+/* The same for those who only look: also one that was lost. */
+MUST_CHECK struct error *volume_get_shown(struct engine *engine, const char *handle,
+                                          struct arena *arena, volume_record **out);
 
 /*
  * The error for a volume in a state that this version does not know: FAILED_PRECONDITION. Nothing

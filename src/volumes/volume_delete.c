@@ -55,7 +55,7 @@ delete_held(struct engine *engine, const char *handle, struct arena *arena)
     }
     if (error || !row.record)
         return error;
-    if (((volume_record *)row.record)->state > STATE(SUPERSEDED))
+    if (((volume_record *)row.record)->state > STATE(LOST))
         return volume_from_newer((volume_record *)row.record);
     if (((volume_record *)row.record)->state == STATE(SUPERSEDED)) /* it may be in use here */
         return volume_check_ready((volume_record *)row.record);
@@ -75,9 +75,9 @@ volume_delete(struct engine *engine, const char *handle)
     struct name_lock *lock AUTO(name_lock_release) = NULL;
     struct row row;
     move_await_reconciled(engine);
-    struct error *error = find_row(engine, handle, &arena, &row);
-    if (error || !row.record)
-        return error;
+    struct error *error = rows_get(engine, &volume_rows, handle, &arena, &row);
+    if (error)
+        return error_forgive(move_explain_absence(engine, error), CODE_NOT_FOUND);
     error = name_lock_take(&engine->locks, "volume", ((volume_record *)row.record)->name, &lock);
     return error ? error : delete_held(engine, handle, &arena);
 }

@@ -188,10 +188,15 @@ pair_walk(void *context,
           struct error *(*take)(void *taker, const char *key, const struct owner *owner),
           void *taker)
 {
-    (void)context;
-    (void)take;
-    (void)taker;
-    return NULL;
+    struct pair *pair = ((struct site *)context)->pair;
+    struct error *error = NULL;
+    for (size_t i = 0; !error && i < pair->row_count; i++) {
+        struct owner owner;
+        error = pair_read(context, pair->rows[i].key, &owner);
+        if (!error && owner.epoch)
+            error = take(taker, pair->rows[i].key, &owner);
+    }
+    return error;
 }
 
 static inline struct error *
@@ -387,6 +392,7 @@ site_join(struct site *site)
     atomic_store(&site->bench.engine->remote, &site->remote);
     atomic_store(&site->bench.engine->moves, &site->moves);
     atomic_store(&site->bench.engine->compared_returns, 1); /* nobody has recovered anything */
+    atomic_store(&site->bench.engine->knows_its_volumes, true);
 }
 
 static inline void

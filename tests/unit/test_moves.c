@@ -501,6 +501,97 @@ volumes_of_one_name_are_told_apart(void)
     pair_close_both(&pair);
 }
 
+/* ---- a store that was lost ---- */
+
+/* A volume of node 1 at epoch 2; node 2 has a copy of what it was at epoch 1. */
+static volume_record *
+move_there_and_back(struct pair *pair, snapshot_record **copy)
+{
+    volume_record *volume = lose_a_volume(pair, copy);
+    pair->faults.is_lost[0] = false;
+    return volume;
+}
+
+static void
+lose_store(struct site *site, const volume_record *volume)
+{
+    struct data data = volume_data(volume);
+    must(move_rows_delete(site->bench.engine, site_row(site, volume->handle), &site->bench.arena));
+    must(backend_remove(site->bench.backend, &data));
+}
+
+static void
+compare_with_registry(struct site *site)
+{
+    bool is_complete;
+    site->bench.engine->log = &silent; /* it tells the operator of lost volumes */
+    must(move_reconcile(site->bench.engine, &is_complete));
+    CHECK(is_complete);
+}
+
+static void
+a_volume_of_a_lost_store_is_recovered_while_its_node_is_up(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    snapshot_record *copy;
+    volume_record *shown, *volume = move_there_and_back(&pair, &copy);
+    CHECK_NUMBER(take_code(move_recover(to->bench.engine, copy->handle)), CODE_FAILED_PRECONDITION);
+    lose_store(from, volume);
+    compare_with_registry(from);
+    CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(LOST));
+    CHECK_NUMBER(site_row(from, volume->handle)->epoch, 2);
+    CHECK_NUMBER(
+        take_code(volume_get(from->bench.engine, volume->handle, &from->bench.arena, &shown)),
+        CODE_DATA_LOSS);
+    must(volume_get_shown(from->bench.engine, volume->handle, &from->bench.arena, &shown));
+    CHECK_NUMBER(take_code(site_receive(to, volume->handle, PATIENCE_MS)), CODE_DATA_LOSS);
+    must(move_recover(to->bench.engine, copy->handle));
+    check_file(&to->bench, volume, "hello");
+    CHECK_NUMBER(site_row(to, volume->handle)->epoch, 3);
+    compare_with_registry(from);
+    CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(LEFT));
+    pair_close_both(&pair);
+}
+
+static void
+a_volume_of_a_lost_store_can_be_deleted(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct move_copies found;
+    snapshot_record *copy;
+    volume_record *volume = move_there_and_back(&pair, &copy);
+    lose_store(from, volume);
+    compare_with_registry(from);
+    must(volume_delete(from->bench.engine, volume->handle));
+    CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(GONE));
+    must(move_find_copies(to->bench.engine, "data", &to->bench.arena, &found));
+    CHECK(found.items[0].is_deleted);
+    pair_close_both(&pair);
+}
+
+/* Otherwise calls for it, which go to its home first, would hear that it does not exist. */
+static void
+a_home_whose_store_was_lost_knows_where_its_volumes_are(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    volume_record *volume = create(&from->bench, "data");
+    must(site_receive(to, volume->handle, PATIENCE_MS));
+    lose_store(from, volume);
+    from->bench.engine->knows_its_volumes = false;
+    CHECK_NUMBER(take_code(volume_delete(from->bench.engine, volume->handle)), CODE_UNAVAILABLE);
+    compare_with_registry(from);
+    CHECK_NUMBER(site_state(from, volume->handle), VOLUME_STATE(LEFT));
+    CHECK_NUMBER(take_code(volume_delete(from->bench.engine, volume->handle)), CODE_UNAVAILABLE);
+    must(volume_delete(from->bench.engine, "01m7tymg4za97yk1ctv2x9v7rdwfwbk"));
+    pair_close_both(&pair);
+}
+
 int
 main(void)
 {
@@ -519,5 +610,8 @@ main(void)
     a_volume_that_is_deleted_during_its_recovery_does_not_stay_undecided();
     a_copy_that_is_arriving_is_not_recovered_from();
     volumes_of_one_name_are_told_apart();
+    a_volume_of_a_lost_store_is_recovered_while_its_node_is_up();
+    a_volume_of_a_lost_store_can_be_deleted();
+    a_home_whose_store_was_lost_knows_where_its_volumes_are();
     return check_report("moves");
 }

@@ -226,6 +226,7 @@ fill(const struct copy *best, struct arena *arena, Skycap__V1__RecoverVolumeRepl
     reply->lost_node_id = best->reply->owner;
     reply->taken_ns = best->reply->taken_ns;
     reply->is_before_recovery = best->reply->is_before_recovery;
+    reply->is_only_store_lost = best->reply->is_only_store_lost;
 }
 
 struct error *
