@@ -8,6 +8,7 @@
 
 static struct {
     bool yes;
+    const char *snapshot;
 } wanted;
 
 static const char *
@@ -31,10 +32,12 @@ print(struct client *client, const Skycap__V1__RecoverVolumeReply *reply)
                name, reply->node_id, taken, lost, since);
     else
         printf("The newest copy of %s is on node %s, of %s. What was written to it on node %s "
-               "%s\nwould be lost. %s%s%s, and repeat the command with --yes.\n",
+               "%s\nwould be lost. %s%s%s, and repeat the command with\n"
+               "--yes --snapshot %s\n",
                name, reply->node_id, taken, lost, since,
                reply->is_only_store_lost ? "The store of node " : "Make sure that node ", lost,
-               reply->is_only_store_lost ? " was lost: put it back if you can" : " is down");
+               reply->is_only_store_lost ? " was lost: put it back if you can" : " is down",
+               reply->snapshot);
 }
 
 static struct error *
@@ -44,6 +47,7 @@ recover(struct client *client)
     Skycap__V1__RecoverVolumeReply *reply;
     request.volume = client->words[0];
     request.dry_run = !wanted.yes;
+    request.snapshot = wanted.snapshot ? (char *)wanted.snapshot : "";
     struct error *error = client_ask(client, "skycap.v1.Moves/Recover", &request, &reply);
     if (error)
         return error;
@@ -59,6 +63,8 @@ recover(struct client *client)
 static const struct option recover_flags[] = {
     {"yes", 0, NULL, OPTION_FLAG, &wanted.yes,
      "do it; without this, only tells what would be lost"},
+    {"snapshot", 0, "SNAPSHOT", OPTION_TEXT, &wanted.snapshot,
+     "only from this one, as the command has told it; refused if it is not the newest any more"},
     {0},
 };
 
@@ -69,7 +75,8 @@ const struct command volume_recover_command = {
     .help = "Recovers a volume whose node is lost from the newest snapshot of it that another node "
             "has. What was written\nafter that snapshot is lost. Other nodes have copies that "
             "were asked for, snapshots that stayed when the\nvolume moved away, and for 7 days "
-            "those of clones, restores and moves. The volume keeps its id.",
+            "those of clones, restores and moves. The volume keeps its id.\nWith --yes and without "
+            "--snapshot, it takes the newest copy that can be reached then, and says which.",
     .flags = recover_flags,
     .run = recover,
 };

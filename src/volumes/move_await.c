@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits until a node that is back has compared its volumes with the registry: see move_return.c. And
- * what a node says of volumes that it does not know as long as it never has.
+ * Waits until a node that is back has compared its volumes with the registry: see move_return.c.
+ * And what a node says of volumes that it does not know as long as it never has.
  */
 #include <unistd.h>
 

@@ -225,8 +225,22 @@ fill(const struct copy *best, struct arena *arena, Skycap__V1__RecoverVolumeRepl
     reply->node_id = arena_string(arena, facts->node_id ? facts->node_id : "");
     reply->lost_node_id = best->reply->owner;
     reply->taken_ns = best->reply->taken_ns;
+    reply->snapshot = best->reply->snapshot;
     reply->is_before_recovery = best->reply->is_before_recovery;
     reply->is_only_store_lost = best->reply->is_only_store_lost;
+}
+
+/* Copies come and go between two requests, and nodes that have them are lost. */
+static struct error *
+check_copy(const Skycap__V1__RecoverVolumeRequest *request,
+           const Skycap__V1__RecoverVolumeReply *newest)
+{
+    if (!request->snapshot[0] || strcmp(request->snapshot, newest->snapshot) == 0)
+        return NULL;
+    return error_new(CODE_FAILED_PRECONDITION,
+                     "the newest copy of \"%s\" that can be reached is of the snapshot \"%s\" now, "
+                     "not \"%s\": ask again what would be lost",
+                     request->volume, newest->snapshot, request->snapshot);
 }
 
 struct error *
@@ -250,5 +264,6 @@ router_recover_volume(struct call *call, const Skycap__V1__RecoverVolumeRequest 
     if (error)
         return error;
     fill(best, call_arena(call), reply);
-    return request->dry_run ? NULL : recover_at(call, best);
+    error = check_copy(request, reply);
+    return error || request->dry_run ? error : recover_at(call, best);
 }
