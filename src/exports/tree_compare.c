@@ -62,6 +62,37 @@ compare_part(struct comparison *comparison, int fd, const struct tree_part *part
     return is_same ? NULL : differs(comparison, "contents");
 }
 
+static bool
+is_zero(const uint8_t *bytes, size_t size)
+{
+    return !size || (!bytes[0] && !memcmp(bytes, bytes + 1, size - 1));
+}
+
+/* The bytes of a hole may have become zeros that are stored. */
+static struct error *
+compare_hole(struct comparison *comparison, int fd, uint64_t size, uint64_t offset)
+{
+    const struct progress *progress = comparison->options->progress;
+    uint64_t end = offset + size;
+    while (offset < end) {
+        off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
+        if (data < 0 && errno != ENXIO)
+            return error_from_errno(errno, "find the data of %s", comparison->leaf.entry.name);
+        if (data < 0 || (uint64_t)data >= end)
+            return NULL;
+        uint64_t left = end - (uint64_t)data;
+        ssize_t got =
+            pread(fd, comparison->bytes,
+                  left < REPOSITORY_CHUNK_MAX ? (size_t)left : REPOSITORY_CHUNK_MAX, data);
+        if (got <= 0 || !is_zero(comparison->bytes, (size_t)got))
+            return differs(comparison, "contents");
+        if (progress->cancelled(progress->context))
+            return error_new(CODE_CANCELLED, "the comparison was cancelled");
+        offset = (uint64_t)data + (uint64_t)got;
+    }
+    return NULL;
+}
+
 static struct error *
 compare_list(struct comparison *comparison, int fd, const struct tree_part *list, uint64_t offset)
 {
@@ -70,8 +101,9 @@ compare_list(struct comparison *comparison, int fd, const struct tree_part *list
     struct error *error =
         tree_list_load(comparison->options->repository, &list->id, comparison->list, &count, &size);
     for (size_t i = 0; !error && i < count; offset += comparison->list[i++].size)
-        if (comparison->list[i].kind == TREE_DATA)
-            error = compare_part(comparison, fd, &comparison->list[i], offset);
+        error = comparison->list[i].kind == TREE_DATA
+                    ? compare_part(comparison, fd, &comparison->list[i], offset)
+                    : compare_hole(comparison, fd, comparison->list[i].size, offset);
     return error;
 }
 
@@ -87,11 +119,37 @@ compare_contents(struct comparison *comparison, const struct tree_entry *entry)
             error = compare_part(comparison, fd, part, offset);
         if (part->kind == TREE_LIST)
             error = compare_list(comparison, fd, part, offset);
+        if (part->kind == TREE_HOLE)
+            error = compare_hole(comparison, fd, part->size, offset);
     }
     return error;
 }
 
 /* ---- metadata ---- */
+
+/* Those that no entry of the manifest has for other reasons than that the source had none. */
+static bool
+may_be_gained(const char *name)
+{
+    bool is_of_host = !strncmp(name, "security.", strlen("security.")) &&
+                      strcmp(name, "security.capability") != 0;
+    return is_of_host || tree_target_may_lose(name) || tree_target_is_repeated(name);
+}
+
+/* Each that was exported is there, so it is enough to count them. */
+static struct error *
+count_attributes(struct comparison *comparison, const char *path, size_t expected)
+{
+    const char *names = (const char *)comparison->bytes;
+    size_t there = 0;
+    ssize_t size = llistxattr(path, (char *)comparison->bytes, VALUE_BYTES);
+    if (size < 0 && errno != EOPNOTSUPP)
+        return error_from_errno(errno, "list the extended attributes of %s",
+                                comparison->leaf.entry.name);
+    for (const char *name = names; name < names + size; name += strlen(name) + 1)
+        there += !may_be_gained(name);
+    return there == expected ? NULL : differs(comparison, "extended attributes");
+}
 
 static struct error *
 compare_attributes(struct comparison *comparison, const struct tree_entry *entry)
@@ -101,7 +159,7 @@ compare_attributes(struct comparison *comparison, const struct tree_entry *entry
                                false};
     const char *name;
     const uint8_t *value;
-    size_t size;
+    size_t size, expected = 0;
     snprintf(path, sizeof path, "/proc/self/fd/%d/%s", comparison->directory,
              entry->kind == TREE_DIRECTORY ? "." : entry->name);
     while (tree_attributes_next(&in, &name, &value, &size)) {
@@ -109,8 +167,9 @@ compare_attributes(struct comparison *comparison, const struct tree_entry *entry
         bool is_same = got == (ssize_t)size && (!size || !memcmp(comparison->bytes, value, size));
         if (!is_same && !tree_target_may_lose(name))
             return differs(comparison, "extended attributes");
+        expected += !may_be_gained(name);
     }
-    return NULL;
+    return count_attributes(comparison, path, expected);
 }
 
 /* ---- files with several names ---- */
@@ -181,7 +240,7 @@ compare_metadata(struct comparison *comparison, const struct tree_entry *entry)
     struct error *error = compare_links(comparison, entry, &status);
     if (error)
         return error;
-    return entry->attributes_size ? compare_attributes(comparison, entry) : NULL;
+    return compare_attributes(comparison, entry);
 }
 
 static struct error *

@@ -57,13 +57,6 @@ tree_source_close(struct tree_source *source)
 
 /* ---- metadata ---- */
 
-/* xfs shows access lists in a form of its own besides the common one. */
-static bool
-is_repeated(const char *name)
-{
-    return !strncmp(name, "trusted.SGI_ACL_", strlen("trusted.SGI_ACL_"));
-}
-
 static struct error *
 add_attribute(struct tree_source *source, int fd, const char *path, const char *name)
 {
@@ -96,7 +89,7 @@ add_sorted(struct tree_source *source, int fd, const char *path, size_t size)
     struct error *error = NULL;
     for (const char *name = source->attribute_names;
          name < source->attribute_names + size && count < ATTRIBUTES; name += strlen(name) + 1)
-        if (!is_repeated(name))
+        if (!tree_target_is_repeated(name))
             names[count++] = name;
     qsort(names, count, sizeof *names, compare_texts);
     for (size_t i = 0; !error && i < count; i++)

@@ -61,6 +61,12 @@ tree_target_may_lose(const char *name)
     return !strcmp(name, "security.selinux") || !strncmp(name, "btrfs.", strlen("btrfs."));
 }
 
+bool
+tree_target_is_repeated(const char *name)
+{
+    return !strncmp(name, "trusted.SGI_ACL_", strlen("trusted.SGI_ACL_"));
+}
+
 static struct error *
 set_attributes(const struct place *place, const struct tree_entry *entry)
 {

@@ -32,6 +32,9 @@ MUST_CHECK struct error *tree_target_link(int root, const char *path, int direct
 /* Security labels belong to the host, and properties of btrfs mean nothing elsewhere. */
 bool tree_target_may_lose(const char *attribute);
 
+/* xfs shows access lists in a form of its own besides the common one. */
+bool tree_target_is_repeated(const char *attribute);
+
 enum tree_kind tree_target_kind(mode_t mode);
 
 #endif

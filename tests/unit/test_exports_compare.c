@@ -9,7 +9,7 @@
     "mkdir \"$1\" \"$2\"; cd \"$1\"; mkdir a a/b empty; echo one > a/one; echo two > a/two; "      \
     "ln a/one a/b/same; ln a/one z; echo one > a/b/alike; touch -r a/one a/b/alike; "              \
     "ln a/b/alike a/b/alike2; ln -s one a/link; head -c 300000 /dev/urandom > a/large; "           \
-    "seq -f a/b/f%g 300 | xargs touch"
+    "seq -f a/b/f%g 300 | xargs touch; truncate -s 1M a/hole"
 
 static void
 ignore(void *context, uint64_t done, uint64_t total)
@@ -60,6 +60,34 @@ links_are_compared(struct ends *ends, const struct tree_export_result *tree)
 }
 
 static void
+holes_are_compared(struct ends *ends, const struct tree_export_result *tree)
+{
+    CHECK_TEXT(say(ends, tree,
+                   "dd if=/dev/zero of=a/hole bs=1M count=1 conv=notrunc status=none; "
+                   "touch -r \"$1/a/hole\" a/hole"),
+               "");
+    CHECK_TEXT(say(ends, tree,
+                   "printf x | dd of=a/hole bs=1 seek=500000 conv=notrunc status=none; "
+                   "touch -r \"$1/a/hole\" a/hole"),
+               "the contents of \"a/hole\" differ");
+}
+
+static void
+attributes_are_compared(struct ends *ends, const struct tree_export_result *tree)
+{
+    char from[96];
+    snprintf(from, sizeof from, "%s/from", ends->directory);
+    if (run_shell(
+            "/usr/bin/python3 -c 'import os, sys; os.setxattr(sys.argv[1], \"user.a\", b\"\"); "
+            "os.removexattr(sys.argv[1], \"user.a\")' \"$1/a/two\" 2>&1",
+            from, "") != 0)
+        return; /* not every file system has them */
+    CHECK_TEXT(say(ends, tree,
+                   "/usr/bin/python3 -c 'import os; os.setxattr(\"a/two\", \"user.a\", b\"\")'"),
+               "the extended attributes of \"a/two\" differ");
+}
+
+static void
 names_are_compared(struct ends *ends, const struct tree_export_result *tree)
 {
     CHECK_TEXT(say(ends, tree, "touch a/b/more"),
@@ -99,6 +127,8 @@ main(void)
     CHECK(went_well(export_tree(&ends, from, NULL, &tree)));
     CHECK_TEXT(say(&ends, &tree, "true"), "");
     links_are_compared(&ends, &tree);
+    holes_are_compared(&ends, &tree);
+    attributes_are_compared(&ends, &tree);
     names_are_compared(&ends, &tree);
     device_numbers_are_compared(&ends);
     ends_clear(&ends);
