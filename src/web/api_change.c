@@ -252,7 +252,19 @@ api_delete_volume(struct api_request *request)
 
 /* ---- snapshots ---- */
 
-/* One that is still copied has no answer yet: it is found by its name. Takes the error. */
+/* One that is still copied is under way as an operation, which has its id. */
+static void
+print_snapshot(struct api_request *request, char *name, const Csi__V1__Snapshot *snapshot)
+{
+    struct json_writer *out = &request->out;
+    request->answer->status = snapshot->ready_to_use ? 201 : 202;
+    json_writer_text(out, "id", snapshot->snapshot_id);
+    json_writer_text(out, "name", name);
+    json_writer_bool(out, "ready", snapshot->ready_to_use);
+    json_writer_text(out, "operation", snapshot->ready_to_use ? "" : snapshot->snapshot_id);
+}
+
+/* The call has no answer yet: the snapshot is found by its name. Takes the error. */
 static struct error *
 answer_slow_snapshot(struct api_request *request, char *name, struct error *error)
 {
@@ -264,10 +276,7 @@ answer_slow_snapshot(struct api_request *request, char *name, struct error *erro
     if (failure)
         return error;
     error_free(error);
-    request->answer->status = 201;
-    json_writer_text(&request->out, "id", reply->snapshot->snapshot->snapshot_id);
-    json_writer_text(&request->out, "name", name);
-    json_writer_bool(&request->out, "ready", reply->snapshot->snapshot->ready_to_use);
+    print_snapshot(request, name, reply->snapshot->snapshot);
     return NULL;
 }
 
@@ -287,10 +296,7 @@ api_create_snapshot(struct api_request *request)
         return answer_slow_snapshot(request, asked.name, error);
     if (error)
         return error;
-    request->answer->status = 201;
-    json_writer_text(&request->out, "id", reply->snapshot->snapshot_id);
-    json_writer_text(&request->out, "name", asked.name);
-    json_writer_bool(&request->out, "ready", reply->snapshot->ready_to_use);
+    print_snapshot(request, asked.name, reply->snapshot);
     return NULL;
 }
 

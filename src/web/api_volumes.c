@@ -32,6 +32,13 @@ source_id(const volume_info *volume)
     return "";
 }
 
+/* What other drivers have made has none: its id stands for it. */
+static const char *
+name_of(const char *name, const char *id)
+{
+    return name[0] ? name : id;
+}
+
 /* Where it is: without a cluster this node. */
 static const char *
 node_of(const struct api_request *request, const char *node_id)
@@ -66,7 +73,7 @@ print_volume_row(const struct api_request *request, struct json_writer *out,
 {
     json_writer_begin(out, NULL, '[');
     json_writer_text(out, NULL, volume->volume->volume_id);
-    json_writer_text(out, NULL, volume->name);
+    json_writer_text(out, NULL, name_of(volume->name, volume->volume->volume_id));
     json_writer_number(out, NULL, volume->volume->capacity_bytes);
     json_writer_text(out, NULL, volume->type);
     json_writer_text(out, NULL, node_of(request, volume->node_id));
@@ -107,7 +114,7 @@ print_snapshot_row(const struct api_request *request, struct json_writer *out,
 {
     json_writer_begin(out, NULL, '[');
     json_writer_text(out, NULL, snapshot->snapshot->snapshot_id);
-    json_writer_text(out, NULL, snapshot->name);
+    json_writer_text(out, NULL, name_of(snapshot->name, snapshot->snapshot->snapshot_id));
     json_writer_number(out, NULL, snapshot->snapshot->size_bytes);
     json_writer_text(out, NULL, snapshot->type);
     json_writer_text(out, NULL, snapshot->snapshot->source_volume_id);
@@ -215,7 +222,7 @@ api_show_volume(struct api_request *request)
     const volume_info *volume = reply->volume;
     int64_t used = used_bytes(request, volume);
     json_writer_text(out, "id", volume->volume->volume_id);
-    json_writer_text(out, "name", volume->name);
+    json_writer_text(out, "name", name_of(volume->name, volume->volume->volume_id));
     json_writer_number(out, "sizeBytes", volume->volume->capacity_bytes);
     json_writer_text(out, "type", volume->type);
     json_writer_text(out, "node", node_of(request, volume->node_id));
@@ -273,7 +280,7 @@ api_show_snapshot(struct api_request *request)
         return error;
     const snapshot_info *snapshot = reply->snapshot;
     json_writer_text(out, "id", snapshot->snapshot->snapshot_id);
-    json_writer_text(out, "name", snapshot->name);
+    json_writer_text(out, "name", name_of(snapshot->name, snapshot->snapshot->snapshot_id));
     json_writer_number(out, "sizeBytes", snapshot->snapshot->size_bytes);
     json_writer_text(out, "type", snapshot->type);
     json_writer_text(out, "volumeId", snapshot->snapshot->source_volume_id);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# With a connection to another driver: the page is told of volumes that are made there, and has no count of which those are missing.
+# With a connection to another driver: the page is told of volumes that are made there, and has no count of which those are missing. Where
+# a volume has no name, its id is shown.
 source "$(dirname "$0")/../lib.sh"
 source "$(dirname "$0")/../page.sh"
 requires curl
@@ -29,3 +30,6 @@ before=$(told)
 is_told() { [ "$(told)" -gt "$before" ]; }
 wait_for 5 is_told || fail "no event of the volume: $(cat "$SKYCAP_TMP/events")"
 kill "$reader"
+expect_equal "volumes there whose id stands for the name" "$(ask /api/v1/volumes | value '[r[1] == r[0] for r in v["rows"] if r[0].startswith("v:behind/")]')" "[True]"
+id=$(ask /api/v1/volumes | value '[r[0] for r in v["rows"] if r[0].startswith("v:behind/")][0]')
+expect_equal "the name of one" "$(ask "/api/v1/volume?id=$id" | value 'v["name"]')" "$id"

@@ -36,6 +36,13 @@ export function expect(isTrue, text) {
     if (!isTrue) throw new Error(text);
 }
 
+// Lets the script do something, and waits until it has: `folder` is its $SKYCAP_TMP.
+export async function tellScript(folder, name) {
+    fs.writeFileSync(`${folder}/${name}`, '');
+    while (!fs.existsSync(`${folder}/${name}-done`))
+        await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
 // Each browser has a new profile, below TMPDIR.
 export async function start(options = {}) {
     const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: flags });

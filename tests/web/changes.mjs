@@ -198,6 +198,58 @@ await check('the move is cancelled, and the volume stays where it is', async () 
     await detail.locator('dd').getByText('node-1', { exact: true }).first().waitFor();
 });
 
+const news = page.locator('#news');
+
+async function cloneTo(name, clone, node) {
+    await openVolume(name);
+    await detail.getByRole('button', { name: 'Clone' }).click();
+    await dialog.getByLabel('Node').selectOption(node);
+    await answer('Clone', { Name: clone });
+}
+
+await check('a clone that takes long is made when it is, not before', async () => {
+    await cloneTo('medium', 'medium-far', 'node-2');
+    await news.getByText('Making medium-far …').waitFor();
+    expect((await news.getByText('Made medium-far.').count()) === 0, 'it is called made already');
+    await news.getByText('Made medium-far.').waitFor();
+    expect((await news.getByText('Making medium-far').count()) === 0, 'it is still being made');
+    await openVolume('medium-far');
+    await detail.locator('dd').getByText('ready', { exact: true }).first().waitFor();
+});
+
+await check('a clone that is cancelled is not called made', async () => {
+    await cloneTo('large', 'large-far', 'node-2');
+    await news.getByText('Making large-far …').waitFor();
+    await page.getByRole('link', { name: 'Operations' }).click();
+    await page.getByRole('button', { name: /^Cancel: .*large-far/ }).click();
+    await news.getByText('large-far was not made: it was cancelled.').waitFor();
+    expect((await news.getByText('Making large-far').count()) === 0, 'it is still being made');
+});
+
+// A snapshot that takes long needs a large volume on slow storage.
+await check('a snapshot that fails later (stubbed) is told until that is dismissed, though no event has come', async () => {
+    const operation = { id: 's:stub', kind: 'copy-snapshot', subject: 's:stub', state: 'failed' };
+    await page.route(/\/api\/v1\/snapshots$/, (route) =>
+        route.fulfill({
+            status: 202,
+            json: { id: 's:stub', name: 'late', ready: false, operation: 's:stub' },
+        }),
+    );
+    await page.route(/\/api\/v1\/operations$/, (route) =>
+        route.fulfill({ json: { operations: [{ ...operation, error: 'no space left' }] } }),
+    );
+    await openVolume('medium');
+    await detail.getByRole('button', { name: 'Snapshot' }).click();
+    await answer('Take the snapshot', { Name: 'late' });
+    await news.getByText('Taking the snapshot late …').waitFor();
+    const told = news.getByText('The snapshot late was not taken: no space left');
+    await told.waitFor();
+    await news.getByRole('button', { name: 'Dismiss' }).click();
+    await told.waitFor({ state: 'detached' });
+    await page.unroute(/\/api\/v1\/snapshots$/);
+    await page.unroute(/\/api\/v1\/operations$/);
+});
+
 await check('a small volume moves', async () => {
     await move('website-staging', 'node-2');
     await openVolume('website-staging');

@@ -11,7 +11,7 @@ const views = [
     'exports',
     'latencies',
 ];
-const { page, go, check, giveToken, press, openByKeyboard, finish } = await start();
+const { page, go, check, giveToken, press, openByKeyboard, forgive, finish } = await start();
 
 const dialog = page.getByRole('dialog');
 
@@ -112,6 +112,94 @@ await check('a volume is found and opened by keyboard alone', async () => {
         await page.evaluate(() => document.activeElement.closest('#detail') !== null),
         'the focus is not in the panel',
     );
+});
+
+const isInside = () =>
+    page.evaluate(() => document.activeElement.closest('dialog') !== null);
+const focused = () => page.evaluate(() => document.activeElement.textContent);
+
+await check('a dialog takes the focus, keeps it, and gives it back to its button', async () => {
+    for (const name of ['Clone', 'Snapshot', 'Delete']) {
+        await press(name);
+        await dialog.waitFor();
+        expect(await isInside(), `${name}: the focus is not in the dialog`);
+        const visited = new Set();
+        for (let step = 0; step < 20; step += 1) {
+            await page.keyboard.press(step % 3 === 2 ? 'Shift+Tab' : 'Tab');
+            // Between the last and the first there are the browser's own buttons.
+            const isBetween = await page.evaluate(() => document.activeElement === document.body);
+            expect(isBetween || (await isInside()), `${name}: Tab leads out of the dialog`);
+            visited.add(await focused());
+        }
+        expect(visited.has('Close'), `${name}: Tab does not reach Close`);
+        await page.keyboard.press('Escape');
+        await dialog.waitFor({ state: 'detached' });
+        expect((await focused()) === name, `${name}: the focus is on ${await focused()}`);
+    }
+});
+
+await check('what a dialog asks has labels, and its text describes it', async () => {
+    await press('Clone');
+    await dialog.waitFor();
+    const nameless = await dialog
+        .locator('input, select, textarea')
+        .evaluateAll((all) => all.filter((one) => !one.labels.length && !one.ariaLabel).length);
+    expect(nameless === 0, `${nameless} fields have no label`);
+    expect(
+        await dialog.evaluate((one) => {
+            const of = (name) => document.getElementById(one.getAttribute(name))?.textContent;
+            return Boolean(of('aria-labelledby')) && Boolean(of('aria-describedby'));
+        }),
+        'it has no title or no description',
+    );
+    await page.keyboard.press('Escape');
+});
+
+await check('a dialog is sent once, and keeps what was typed and the focus if it is refused', async () => {
+    let requests = 0;
+    let refuse;
+    const isWanted = new Promise((resolve) => (refuse = resolve));
+    await page.route(/\/api\/v1\/volumes$/, async (route) => {
+        requests += 1;
+        await isWanted;
+        await route.fulfill({ status: 409, json: { error: { message: 'it is there already' } } });
+    });
+    await press('Clone');
+    await dialog.waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('typed');
+    await press('Clone');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Space');
+    await dialog.locator('button[aria-disabled="true"]').waitFor();
+    refuse();
+    await dialog.getByRole('alert').getByText('it is there already').waitFor();
+    expect(requests === 1, `it was sent ${requests} times`);
+    expect((await dialog.getByLabel('Name').inputValue()) === 'typed', 'what was typed is gone');
+    expect((await isInside()) && (await focused()) === 'Clone', `the focus: ${await focused()}`);
+    await page.keyboard.press('Escape');
+    await page.unroute(/\/api\/v1\/volumes$/);
+    forgive('status of 409');
+});
+
+await check('a refusal is told, too, if the dialog was closed before it came', async () => {
+    let refuse;
+    const isWanted = new Promise((resolve) => (refuse = resolve));
+    await page.route(/\/api\/v1\/snapshots$/, async (route) => {
+        await isWanted;
+        await route.fulfill({ status: 409, json: { error: { message: 'there is no room' } } });
+    });
+    await press('Snapshot');
+    await dialog.waitFor();
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    refuse();
+    await page.locator('#news').getByText('Snapshot of by-keyboard: there is no room').waitFor();
+    await press('✕');
+    await page.locator('#news').getByText('there is no room').waitFor({ state: 'detached' });
+    await page.unroute(/\/api\/v1\/snapshots$/);
+    forgive('status of 409');
 });
 
 await check('a volume is cloned by keyboard alone', async () => {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections with their states, and repositories with exports and a drill, as the script has made them.
-import { expect, start } from './browser.mjs';
+import { expect, start, tellScript } from './browser.mjs';
 
+const folder = process.argv[2];
 const { page, go, check, picture, finish } = await start();
 const offsite = page.locator('.repository').filter({ hasText: 'file:///srv/backups' });
 
@@ -55,6 +56,34 @@ await check('a repository that cannot be used says why', async () => {
     const archive = page.locator('.repository').filter({ hasText: 'file:///srv/archive' });
     await archive.getByText('failed', { exact: true }).waitFor();
     expect((await archive.locator('.trouble').first().innerText()).length > 0, 'it does not');
+});
+
+await check('an export that another program has removed is not shown any more', async () => {
+    await tellScript(folder, 'remove');
+    await row('orders-monday').waitFor({ state: 'detached' });
+    await row('orders-tuesday').waitFor();
+});
+
+await check('volumes of a connection come with it, and those that others make there come, too', async () => {
+    const theirs = page.locator('#list-volumes .name[title*="(v:nas/"]');
+    const missing = page.locator('#list-volumes').getByText('some may be missing');
+    await go('volumes');
+    await missing.waitFor();
+    expect((await theirs.count()) === 0, 'those of the connection are there');
+    await tellScript(folder, 'restart');
+    await theirs.first().waitFor();
+    expect((await theirs.count()) === 1, `there are ${await theirs.count()}`);
+    await missing.waitFor({ state: 'detached' });
+    await tellScript(folder, 'make');
+    // As if a minute had passed.
+    await page.evaluate(() => {
+        const { now } = Date;
+        Date.now = () => now() + 61000;
+    });
+    await theirs.nth(1).waitFor();
+    await page.reload();
+    await go('exports');
+    await offsite.getByText('Exports in offsite').click();
 });
 
 await check('ages grow with the clock', async () => {

@@ -19,6 +19,8 @@ start_node 2
 wait_until_settled 2
 at_node 1 volume create large --node node-1 >/dev/null
 fill 1 large 60000000
+at_node 1 volume create medium --size 1Gi --node node-1 >/dev/null
+fill 1 medium 4000000
 # What else there is, so that the pictures look like those of a real cluster.
 for name in orders mail; do
     at_node 1 volume create "$name" --size 20Gi --node node-2 >/dev/null

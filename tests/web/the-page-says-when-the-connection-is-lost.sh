@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The server ends and comes again: the page never shows old data as live, and needs no reload.
+# The server ends and comes again, or cannot answer for a while: the page never shows old data as live, and needs no reload.
+# time-limit: 180
 source "$(dirname "$0")/../peers.sh"
 source "$(dirname "$0")/../web.sh"
 need_peers web

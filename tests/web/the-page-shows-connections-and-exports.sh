@@ -43,4 +43,21 @@ stop_server "$nas"
 for name in website orders; do
     cli volume unpublish "$name" "/srv/$name"
 done
-browse storage
+
+browse storage "$SKYCAP_TMP" &
+browser=$!
+wait_while_running "$browser" test -e "$SKYCAP_TMP/remove" || fail "the page did not show the exports"
+"$SKYCAP" repository snapshots offsite --endpoint "unix:$SOCKET" -o json >"$SKYCAP_TMP/exports"
+cli repository remove offsite "$(/usr/bin/python3 -c '
+import json, sys
+print(*(one["id"] for one in json.load(sys.stdin)["exports"] if one["name"] == "orders-monday"))' <"$SKYCAP_TMP/exports")"
+: >"$SKYCAP_TMP/remove-done"
+wait_while_running "$browser" test -e "$SKYCAP_TMP/restart" || fail "the page did not show the volumes"
+socket=$SOCKET
+start_skycap_at /srv/nas.sock
+: >"$SKYCAP_TMP/restart-done"
+wait_while_running "$browser" test -e "$SKYCAP_TMP/make" || fail "the page did not show the volumes of the connection"
+cli volume create made-elsewhere
+SOCKET=$socket
+: >"$SKYCAP_TMP/make-done"
+wait "$browser"

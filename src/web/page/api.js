@@ -47,8 +47,10 @@ function parse(text) {
 
 // As fetch, but it ends.
 export async function fetchSoon(path, options) {
+    const late = AbortSignal.timeout(ANSWER_MS);
+    const signal = options.signal ? AbortSignal.any([options.signal, late]) : late;
     try {
-        return await fetch(path, { ...options, signal: AbortSignal.timeout(ANSWER_MS) });
+        return await fetch(path, { ...options, signal });
     } catch (reason) {
         throw inWords(reason);
     }

@@ -2,19 +2,22 @@
 // The page: its state, where it is, what it shows, and what changes it.
 import { h, make, render } from './dom.js';
 import { call, follow, token } from './api.js';
-import { NONE, bytes, count, fullTime, size, timeText } from './format.js';
+import { count, timeText } from './format.js';
 import { icon, operationTitle, plural, tone } from './parts.js';
 import { List, reload } from './list.js';
+import { listColumns, listInfo } from './columns.js';
 import { Detail } from './detail.js';
 import { askToken, askVolume } from './dialogs.js';
+import { isToldOf, lookForEnds, tell, tellEnds, tellWork } from './news.js';
 import { views } from './views.js';
 
 const POLL_MS = 5000; // for what the server does not announce
+const LIST_MS = 60000; // the same for the lists: what others change in the storage behind a connection
 const SEARCH_DELAY_MS = 120;
-const NEWS_MS = 6000;
-const MOST_NEWS = 3;
 const MOST_TROUBLES = 3; // that are told above each view
 const EXPORTS_SHOWN = 200; // at first, and each time that more are asked for
+
+const KINDS = ['volumes', 'snapshots']; // of lists
 
 const $ = (id) => document.getElementById(id);
 
@@ -34,6 +37,7 @@ const state = {
     operations: [],
     exports: {}, // of the repositories whose lists are open: { all: newest first, or null, shown: how many }
     errors: {},
+    loadedMs: {}, // when each of the above was right for the last time
 };
 
 const places = [
@@ -87,41 +91,70 @@ const placeOf = (name) => places.find((place) => place.name === name);
 
 // ---- data ----
 
+const asked = {}; // how often each was asked for
+const answered = {}; // the last of these that was answered
+
+// An answer that another one has overtaken is old.
+async function load(name) {
+    asked[name] = (asked[name] ?? 0) + 1;
+    const number = asked[name];
+    const isOld = () => number < (answered[name] ?? 0);
+    try {
+        const answer = await call(name);
+        if (isOld()) return;
+        state[name] = answer;
+        state.loadedMs[name] = Date.now();
+        delete state.errors[name];
+    } catch (error) {
+        if (isOld()) return;
+        state.errors[name] = error.message;
+    }
+    answered[name] = number;
+}
+
 async function refresh(...names) {
-    await Promise.all(
-        names.map(async (name) => {
-            try {
-                state[name] = await call(name);
-                delete state.errors[name];
-            } catch (error) {
-                state.errors[name] = error.message;
-            }
-        }),
-    );
+    await Promise.all(names.map(load));
+    if (names.includes('repositories')) refreshExports();
     state.canChange = Boolean(state.isLive && state.overview?.writable);
     draw();
 }
 
 function refreshAll() {
     refresh('overview', ...placeOf(state.view).needs.filter((name) => name !== 'overview'));
-    if (listsLoaded) loadLists(['volumes', 'snapshots']);
+    if (listsLoaded) loadLists(KINDS, true);
     detail.refresh();
+    for (const name of Object.keys(state.exports)) loadExports(name);
+}
+
+// What the server does not announce, and what could not be loaded.
+function poll() {
+    if (!state.isLive || document.hidden) return;
+    refresh('overview', ...placeOf(state.view).needs.filter((name) => name !== 'overview'));
+    const old = KINDS.filter((kind) => {
+        const { error, loadedMs } = lists[kind].state;
+        return error || Date.now() - loadedMs > LIST_MS;
+    });
+    if (listsLoaded && old.length > 0) loadLists(old);
+    detail.refresh();
+    lookForEnds(state.operations).catch(() => {}); // it is tried again
 }
 
 let listsLoaded = false;
 
 // While nobody looks nothing is loaded: everything is, when the stream begins again.
-function loadLists(kinds) {
+function loadLists(kinds, isAnew = false) {
     listsLoaded = true;
-    if (!document.hidden) reload(kinds);
+    if (!document.hidden) reload(kinds, isAnew);
 }
 
 function onChanged(what) {
     const needs = placeOf(state.view).needs;
     refresh('overview', ...what.filter((name) => needs.includes(name) || name === 'nodes'));
-    const kinds = what.filter((name) => name === 'volumes' || name === 'snapshots');
+    // With a node or a connection, its volumes come and go.
+    const isOfNodes = what.includes('nodes') || what.includes('connections');
+    const kinds = KINDS.filter((kind) => isOfNodes || what.includes(kind));
     if (listsLoaded && kinds.length > 0) loadLists(kinds);
-    if (kinds.length > 0) detail.refresh();
+    detail.refresh();
     if (what.includes('repositories'))
         for (const name of Object.keys(state.exports)) loadExports(name);
 }
@@ -130,19 +163,21 @@ function onOperations(list) {
     const before = new Map(state.operations.map((operation) => [operation.id, operation.state]));
     for (const operation of list)
         if (before.get(operation.id) === 'running' && operation.state !== 'running')
-            tellEnd(operation);
+            onEnd(operation);
+    tellEnds(list);
     state.operations = list.sort((a, b) => a.startedMs - b.startedMs);
     draw();
 }
 
-function tellEnd(operation) {
+function onEnd(operation) {
     const title = operationTitle(operation);
-    tell(
-        operation.state === 'failed'
-            ? `${title} failed: ${operation.error}`
-            : `${title}: ${operation.state}.`,
-        tone(operation.state),
-    );
+    if (!isToldOf(operation))
+        tell(
+            operation.state === 'failed'
+                ? `${title} failed: ${operation.error}`
+                : `${title}: ${operation.state}.`,
+            tone(operation.state),
+        );
     if (operation.subject === state.id) detail.refresh();
 }
 
@@ -172,9 +207,21 @@ function onLive(live, error, seconds) {
     }
 }
 
+// How a list of exports differs from an older one.
+function stampOf(name) {
+    const found = state.repositories?.repositories.find((one) => one.name === name);
+    return `${found?.snapshots} ${found?.lastExportMs}`;
+}
+
+function refreshExports() {
+    for (const [name, open] of Object.entries(state.exports))
+        if (open.error || open.stamp !== stampOf(name)) loadExports(name);
+}
+
 // A call while it loads makes it load once more afterwards.
 async function loadExports(name) {
     const open = state.exports[name];
+    open.stamp = stampOf(name);
     open.again = true;
     if (open.isLoading) return;
     open.isLoading = true;
@@ -182,7 +229,7 @@ async function loadExports(name) {
         open.again = false;
         try {
             open.all = await readExports(name);
-            open.error = '';
+            Object.assign(open, { error: '', loadedMs: Date.now() });
         } catch (error) {
             open.error = error.message;
         }
@@ -217,13 +264,36 @@ const actions = {
     },
     // What this page has changed itself is looked at again at once.
     changed(text) {
-        tell(text);
-        onChanged(['volumes', 'snapshots']);
+        tell(text, 'tone-good');
+        onChanged(KINDS);
+    },
+    // The server answers what has begun before it has ended, with its operation.
+    told({ operation }, texts) {
+        if (operation) tellWork(operation, texts);
+        else tell(texts.done, 'tone-good');
+        onChanged(KINDS);
     },
     made(answer) {
-        actions.changed(answer.id ? `Made ${answer.name}.` : `${answer.name} is being copied.`);
-        if (!answer.id) return;
-        go(`#/volumes/${encodeURIComponent(answer.id)}`);
+        actions.told(answer, {
+            begun: `Making ${answer.name} …`,
+            done: `Made ${answer.name}.`,
+            failed: `${answer.name} was not made`,
+        });
+        if (answer.id) go(`#/volumes/${encodeURIComponent(answer.id)}`);
+    },
+    taken(answer) {
+        actions.told(answer, {
+            begun: `Taking the snapshot ${answer.name} …`,
+            done: `Took the snapshot ${answer.name}.`,
+            failed: `The snapshot ${answer.name} was not taken`,
+        });
+    },
+    moved(name, node, answer) {
+        actions.told(answer, {
+            begun: `Moving ${name} to ${node} …`,
+            done: `${name} has moved to ${node}.`,
+            failed: `${name} has not moved`,
+        });
     },
     toggleExports(name, isOpen) {
         delete state.exports[name];
@@ -237,76 +307,11 @@ const actions = {
     },
 };
 
-function tell(text, name = '') {
-    const item = make('p', { class: name }, text);
-    $('news').append(item);
-    if ($('news').childElementCount > MOST_NEWS) $('news').firstChild.remove();
-    setTimeout(() => item.remove(), NEWS_MS);
-}
-
 function go(hash) {
     location.hash = hash;
 }
 
 // ---- lists ----
-
-const by = (name) => (row) => row[name] || '';
-const sized = (text) => ({
-    key: 'sizeBytes',
-    label: 'Size',
-    isNumber: true,
-    text: (row) => text(row.sizeBytes),
-});
-const made = {
-    key: 'createdMs',
-    label: 'Made',
-    isNumber: true,
-    text: (row) => timeText(row.createdMs),
-    title: (row) => fullTime(row.createdMs),
-};
-
-const listColumns = {
-    volumes: [
-        {
-            key: 'name',
-            label: 'Name',
-            text: by('name'),
-            tone: () => 'name',
-            title: (row) => `${row.name} (${row.id})`,
-        },
-        sized(size),
-        { key: 'type', label: 'Type', text: by('type') },
-        { key: 'node', label: 'Node', text: by('node') },
-        {
-            key: 'state',
-            label: 'State',
-            text: by('state'),
-            tone: (row) => `badge ${tone(row.state)}`,
-        },
-        { key: 'sourceName', label: 'Made from', text: by('sourceName') },
-        made,
-    ],
-    snapshots: [
-        {
-            key: 'name',
-            label: 'Name',
-            text: by('name'),
-            tone: () => 'name',
-            title: (row) => `${row.name} (${row.id})`,
-        },
-        sized((value) => (value > 0 ? bytes(value) : NONE)),
-        { key: 'type', label: 'Type', text: by('type') },
-        { key: 'volumeName', label: 'Of volume', text: by('volumeName') },
-        { key: 'node', label: 'Node', text: by('node') },
-        {
-            key: 'ready',
-            label: 'State',
-            text: (row) => (row.ready ? 'ready' : 'not ready'),
-            tone: (row) => `badge ${tone(row.ready ? 'ready' : 'not ready')}`,
-        },
-        made,
-    ],
-};
 
 function makeList(kind) {
     const label = placeOf(kind).label;
@@ -340,7 +345,7 @@ function makeList(kind) {
         onInfo: (found) => {
             info.textContent = listInfo(found);
             if (state.id) detail.refresh();
-            drawNav();
+            draw();
         },
     });
     search.oninput = () => {
@@ -354,14 +359,6 @@ function makeList(kind) {
     };
     $(`list-${kind}`).append(head, list.element);
     return Object.assign(list, { searchBox: search, button });
-}
-
-function listInfo({ count: found, total, loading, loaded, error, degraded }) {
-    if (error) return error;
-    const parts = [found === total ? count(total) : `${count(found)} of ${count(total)}`];
-    if (loading && loaded > total) parts.push(`loading, ${count(loaded)} so far`);
-    if (degraded.length > 0) parts.push('some may be missing');
-    return parts.join(' · ');
 }
 
 // ---- drawing ----
@@ -381,7 +378,7 @@ function drawAll() {
     drawAlert();
     const place = placeOf(state.view);
     $('view').hidden = Boolean(place.list);
-    for (const kind of ['volumes', 'snapshots']) {
+    for (const kind of KINDS) {
         $(`list-${kind}`).hidden = state.view !== kind;
         lists[kind].button.hidden = !state.canChange;
     }
@@ -448,11 +445,18 @@ function drawNav() {
     );
 }
 
+// What is shown although a newer one could not be loaded: from when it is, and why.
+function findOld() {
+    const { list, needs } = placeOf(state.view);
+    const { error, version, loadedMs } = (list && lists[state.view].state) || {};
+    if (error && version > 0) return { since: loadedMs, reason: error };
+    const name = [...needs, 'overview'].find((one) => state.errors[one] && state[one]);
+    return name && { since: state.loadedMs[name], reason: state.errors[name] };
+}
+
 function drawAlert() {
     const attention = state.overview?.attention ?? [];
-    const old = ['overview', ...placeOf(state.view).needs].find(
-        (name) => state.errors[name] && state[name],
-    );
+    const old = findOld();
     const { since, reason, isRefused } = state.lost;
     render(
         $('alert'),
@@ -470,7 +474,8 @@ function drawAlert() {
                 'p',
                 { class: 'alert bad', key: 'old' },
                 h('strong', null, 'This is not up to date. '),
-                state.errors[old],
+                old.since ? `It is from ${timeText(old.since)}. ` : '',
+                `${old.reason}. It tries again by itself.`,
             ),
         state.isLive &&
             attention.length > 0 &&
@@ -512,12 +517,12 @@ function route() {
     const viewBefore = state.view;
     Object.assign(state, { view: place.name, id: place.list ? id : '' });
     document.title = `${place.label} · Skycap`;
-    if (place.list && !listsLoaded) loadLists(['volumes', 'snapshots']);
+    if (place.list && !listsLoaded) loadLists(KINDS);
     drawAll();
     if (place.needs.length > 0) refresh(...place.needs);
     detail.open(place.list ? place.name.slice(0, -1) : '', state.id);
     document.body.classList.toggle('with-detail', state.id !== '');
-    for (const kind of ['volumes', 'snapshots'])
+    for (const kind of KINDS)
         lists[kind].select(kind === state.view ? state.id : '');
     if (before && !state.id && viewBefore === state.view) lists[state.view].focusActive();
 }
@@ -556,7 +561,7 @@ function nextTheme() {
 
 const lists = {};
 const detail = new Detail($('detail'), { state, actions }, closeDetail);
-for (const kind of ['volumes', 'snapshots']) lists[kind] = makeList(kind);
+for (const kind of KINDS) lists[kind] = makeList(kind);
 const stream = follow(onEvent, onLive, document.hidden);
 
 function onToken() {
@@ -583,10 +588,7 @@ document.onkeydown = (event) => {
 };
 document.onvisibilitychange = () => stream.pause(document.hidden);
 window.onhashchange = route;
-setInterval(() => {
-    if (state.isLive && !document.hidden)
-        refresh('overview', ...placeOf(state.view).needs.filter((name) => name !== 'overview'));
-}, POLL_MS);
+setInterval(poll, POLL_MS);
 showTheme();
 route();
 if (token.get()) refresh('overview');

@@ -4,7 +4,7 @@ import { h, render } from './dom.js';
 import { call } from './api.js';
 import { ask } from './list.js';
 import { NONE, ageAndTime, bytes, count, fullTime, size, time } from './format.js';
-import { badge, fact, operationTitle, progress, rate, timeLeft, tone, usage } from './parts.js';
+import { badge, fact, oldText, operationTitle, progress, rate, timeLeft, tone, usage } from './parts.js';
 import { askDelete, askMove, askSnapshot, askVolume } from './dialogs.js';
 import { cancelButton } from './views.js';
 
@@ -23,7 +23,10 @@ export class Detail {
             item: null,
             lineage: [],
             error: '',
-            isGoing: false, // it is being deleted
+            loadedMs: 0, // when it was right for the last time
+            asked: 0, // how often it was asked for
+            answered: 0, // the last of these that was answered
+            going: '', // the id of what is being deleted
         });
         element.onkeydown = (event) => {
             if (event.key === 'Escape') onClose();
@@ -41,21 +44,28 @@ export class Detail {
         this.element.querySelector('h2').focus({ preventScroll: true });
     }
 
+    // An answer that another one has overtaken is old.
     async refresh() {
         const { kind, id } = this;
-        if (!id || this.isGoing) return;
+        if (!id || this.going === id) return;
+        this.asked += 1;
+        const number = this.asked;
+        const isOld = () => id !== this.id || number < this.answered;
         try {
             const [item, row, lineage] = await Promise.all([
                 call(`${kind}?id=${encodeURIComponent(id)}`),
                 ask('find', { kind: `${kind}s`, id }),
                 ask('lineage', { id }),
             ]);
-            if (id !== this.id) return;
+            if (isOld()) return;
             Object.assign(this, { item: { ...row, ...item }, lineage, error: '' });
+            this.loadedMs = Date.now();
         } catch (error) {
-            if (id !== this.id) return;
-            Object.assign(this, { item: null, lineage: [], error: error.message });
+            if (isOld()) return;
+            if (error.status === 404) Object.assign(this, { item: null, lineage: [] });
+            this.error = error.message;
         }
+        this.answered = number;
         this.draw();
     }
 
@@ -84,7 +94,8 @@ export class Detail {
                     '✕',
                 ),
             ),
-            error && h('p', { class: 'empty' }, error),
+            error && !item && h('p', { class: 'empty' }, error),
+            error && item && h('p', { class: 'trouble', role: 'status' }, oldText(this.loadedMs, error)),
             !item && !error && h('p', { class: 'empty' }, 'Loading …'),
             item && [
                 this.buttons(),
@@ -119,17 +130,13 @@ export class Detail {
             button('Clone', () => askVolume(source, nodes, made)),
             kind === 'volume' &&
                 button('Snapshot', () =>
-                    askSnapshot(item, (answer) =>
-                        this.app.actions.changed(`Took the snapshot ${answer.name}.`),
-                    ),
+                    askSnapshot(item, (answer) => this.app.actions.taken(answer)),
                 ),
             kind === 'volume' &&
                 nodes.length > 1 &&
                 button('Move', () =>
-                    askMove(item, nodes, ({ operation }) =>
-                        this.app.actions.changed(
-                            `${item.name} ${operation ? 'moves' : 'has moved'}.`,
-                        ),
+                    askMove(item, nodes, (node, answer) =>
+                        this.app.actions.moved(item.name, node, answer),
                     ),
                 ),
             h('span', { class: 'space' }),
@@ -143,14 +150,16 @@ export class Detail {
 
     // The page may hear that it is gone before the answer is here: it must not be asked for again.
     async goes(item, deletion) {
-        this.isGoing = true;
+        this.going = item.id;
         try {
             await deletion;
         } finally {
-            this.isGoing = false;
+            this.going = '';
         }
-        this.id = '';
-        this.onClose();
+        if (this.id === item.id) {
+            this.id = '';
+            this.onClose();
+        }
         this.app.actions.changed(`Deleted ${item.name}.`);
     }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dialogs: each asks for what one change needs, and stays open with the reason when the server refuses.
+// The browser keeps the focus inside, and gives it back to what had it before.
 import { h, make } from './dom.js';
 import { call, token } from './api.js';
 import { bytes } from './format.js';
+import { tell } from './news.js';
 
 const SIZES = { MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
 const TYPES = {
@@ -25,7 +27,7 @@ function openDialog({ title, text, fields = [], action, isDangerous, more, run }
         'form',
         null,
         h('h2', { id: 'dialog-title' }, title),
-        text && h('p', { class: 'quiet' }, text),
+        text && h('p', { class: 'quiet', id: 'dialog-text' }, text),
         fields.map(field),
     );
     const buttons = make(
@@ -35,21 +37,32 @@ function openDialog({ title, text, fields = [], action, isDangerous, more, run }
         h('span', { class: 'space' }),
         h('button', { type: 'button', value: 'close', onclick: () => dialog.close() }, 'Close'),
     );
-    const dialog = make('dialog', { 'aria-labelledby': 'dialog-title' });
+    const dialog = make('dialog', {
+        'aria-labelledby': 'dialog-title',
+        'aria-describedby': text ? 'dialog-text' : null,
+    });
     buttons.append(submit);
     form.append(error, buttons);
     dialog.append(form);
+    // A button that is disabled would lose the focus.
+    let isRunning = false;
+    const setRunning = (value) => {
+        isRunning = value;
+        submit.setAttribute('aria-disabled', String(value));
+    };
     form.onsubmit = async (event) => {
         event.preventDefault();
+        if (isRunning) return;
+        setRunning(true);
         error.textContent = '';
-        submit.disabled = true;
         try {
             await run(valuesOf(form, fields));
             dialog.close();
         } catch (reason) {
-            error.textContent = reason.message;
+            if (dialog.open) error.textContent = reason.message;
+            else tell(`${title.replace('?', '')}: ${reason.message}`, 'tone-bad');
         }
-        submit.disabled = false;
+        setRunning(false);
     };
     dialog.onclose = () => dialog.remove();
     document.body.append(dialog);
@@ -184,6 +197,11 @@ export function askToken(overview, onChange) {
     });
 }
 
+// Volumes of other drivers have no names: their ids stand for them, and are no names.
+function proposal({ name, id }, more) {
+    return name === id ? null : `${name}-${more}`;
+}
+
 // source: null, or { kind: "volume" or "snapshot", id, name, sizeBytes, type }
 export function askVolume(source, nodes, onDone) {
     const typed = source?.type
@@ -219,7 +237,7 @@ export function askVolume(source, nodes, onDone) {
                 name: 'name',
                 label: 'Name',
                 isRequired: true,
-                value: source ? `${source.name}-clone` : null,
+                value: source ? proposal(source, 'clone') : null,
             },
             {
                 name: 'sizeBytes',
@@ -258,7 +276,7 @@ export function askSnapshot(volume, onDone) {
     openDialog({
         title: `Snapshot of ${volume.name}`,
         fields: [
-            { name: 'name', label: 'Name', isRequired: true, value: `${volume.name}-${stamp}` },
+            { name: 'name', label: 'Name', isRequired: true, value: proposal(volume, stamp) },
         ],
         action: 'Take the snapshot',
         run: async ({ name }) => onDone(await call('snapshots', { name, volumeId: volume.id })),
@@ -279,7 +297,7 @@ export function askMove(volume, nodes, onDone) {
             },
         ],
         action: 'Move',
-        run: async ({ node }) => onDone(await call('moves', { volumeId: volume.id, node })),
+        run: async ({ node }) => onDone(node, await call('moves', { volumeId: volume.id, node })),
     });
 }
 

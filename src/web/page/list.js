@@ -21,8 +21,9 @@ export function ask(method, data) {
     return new Promise((resolve) => waiting.set(number, resolve));
 }
 
-export function reload(kinds) {
-    return ask('load', { kinds, token: token.get() });
+// isAnew: what is under way may wait for an answer that never comes, and is given up.
+export function reload(kinds, isAnew) {
+    return ask('load', { kinds, isAnew, token: token.get() });
 }
 
 worker.onmessage = ({ data }) => {
@@ -47,6 +48,7 @@ export class List {
             loaded: 0,
             error: '',
             degraded: [],
+            loadedMs: 0, // when it was right for the last time
         };
         this.query = { search: '', sort: 'name', descending: false };
         this.version = 0; // of the rows that are shown
@@ -338,8 +340,9 @@ export class List {
         this.paint(true);
     }
 
-    // Gives the focus back to the row that was opened.
+    // Gives the focus back to the row that was opened, or to the list if there are none.
     focusActive() {
-        this.focus(this.active);
+        if (this.state.count > 0) this.focus(this.active);
+        else this.element.focus({ preventScroll: true });
     }
 }

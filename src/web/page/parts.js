@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small parts that several views draw.
 import { h } from './dom.js';
-import { NONE, amount, bytes, count, duration } from './format.js';
+import { NONE, amount, bytes, count, duration, timeText } from './format.js';
 
 const GOOD = ['ready', 'succeeded', 'exported'];
 const BAD = ['lost', 'failed', 'unhealthy', 'unreachable', 'down', 'bad file'];
@@ -174,4 +174,9 @@ export function fact(label, ...value) {
 
 export function plural(number, one, many) {
     return `${count(number)} ${number === 1 ? one : many}`;
+}
+
+// Of what could not be loaded again.
+export function oldText(sinceMs, reason) {
+    return `This is from ${timeText(sinceMs)}, and may have changed: ${reason}`;
 }

@@ -2,7 +2,7 @@
 // The views that are tables: nodes, operations, connections, exports, latencies. Each is a function of the state.
 import { h } from './dom.js';
 import { NONE, age, ageAndTime, bytes, count, microseconds, time } from './format.js';
-import { badge, operationText, operationTitle, progress, rate, table, timeLeft, usage } from './parts.js';
+import { badge, oldText, operationText, operationTitle, progress, rate, table, timeLeft, usage } from './parts.js';
 
 const SHORT_ID = 12; // digits, as the command line prints
 
@@ -293,7 +293,7 @@ function repository(state, item, actions) {
 function exportList(name, open, actions) {
     if (!open?.all) return h('p', { class: 'empty' }, open?.error || 'Loading …');
     return [
-        open.error && h('p', { class: 'trouble' }, open.error),
+        open.error && h('p', { class: 'trouble' }, oldText(open.loadedMs, open.error)),
         table(
             `Exports in ${name}`,
             exportColumns,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds all volumes and snapshots, away from the thread that draws: loads them page by page, filters
 // and sorts them, hands out the rows that are in sight, and finds the lineage of one.
-import { ApiError, errorOf, fetchSoon, headersFor } from './api.js';
+import { errorOf, fetchSoon, headersFor } from './api.js';
 
 const PAGE = 1000;
 const MOST_CHILDREN = 40; // of one volume or snapshot in a lineage
@@ -23,7 +23,7 @@ class Table {
         this.order = new Uint32Array(0); // of the rows that fit the search, sorted
         this.query = { search: '', sort: 'name', descending: false };
         this.version = 0;
-        this.state = { loading: true, loaded: 0, error: '', degraded: [] };
+        this.state = { loading: true, loaded: 0, error: '', degraded: [], loadedMs: 0 };
         this.texts = null;
         this.again = false;
         this.running = false;
@@ -41,41 +41,41 @@ class Table {
     }
 
     // A call while it loads makes it load once more afterwards.
-    async load() {
+    async load(isAnew) {
         this.again = true;
+        if (isAnew) this.controller?.abort();
         if (this.running) return;
         this.running = true;
         while (this.again) {
             this.again = false;
+            this.controller = new AbortController();
+            const { signal } = this.controller;
             const started = Date.now();
-            const error = await this.loadOnce().catch((reason) => reason);
+            const error = await this.loadOnce(signal).catch((reason) => reason);
+            if (signal.aborted) continue;
             if (error) this.fail(error);
             // A long list that changes all the time must not keep the server busy.
-            await new Promise((resolve) =>
-                setTimeout(
-                    resolve,
-                    Math.max(error ? RETRY_MS : LEAST_PAUSE_MS, 4 * (Date.now() - started)),
-                ),
-            );
+            const pause = error ? RETRY_MS : Math.max(LEAST_PAUSE_MS, 4 * (Date.now() - started));
+            await new Promise((resolve) => setTimeout(resolve, pause));
         }
         this.running = false;
     }
 
-    // A server that is there but busy is asked again. If it cannot be reached, the page loads when it is there again.
+    // The page asks for it again.
     fail(error) {
-        this.again ||= error instanceof ApiError && [503, 504].includes(error.status);
         this.state = { ...this.state, loading: false, error: error.message };
         this.tell();
     }
 
-    async loadOnce() {
+    async loadOnce(signal) {
         const rows = [];
         const isFirst = this.version === 0;
+        const started = Date.now();
         let shown = 0;
         let after = '';
         this.state = { ...this.state, loading: true, loaded: 0 };
         do {
-            const page = await fetchPage(this.kind, after);
+            const page = await fetchPage(this.kind, after, signal);
             this.columns = Object.fromEntries(page.columns.map((name, at) => [name, at]));
             for (const row of page.rows) rows.push(row);
             after = page.next;
@@ -84,6 +84,7 @@ class Table {
                 loaded: rows.length,
                 error: '',
                 degraded: page.degraded ?? [],
+                loadedMs: after ? this.state.loadedMs : started,
             };
             // The first time, what is there is shown early, and then each time that it is four times as much.
             if (!after || (isFirst && rows.length >= 4 * shown)) {
@@ -151,9 +152,13 @@ const tables = { volumes: new Table('volumes'), snapshots: new Table('snapshots'
 let secret = '';
 let family = { stamp: '', byId: new Map(), children: new Map() };
 
-async function fetchPage(kind, after) {
+async function fetchPage(kind, after, signal) {
     const path = `/api/v1/${kind}?limit=${PAGE}${after ? `&after=${encodeURIComponent(after)}` : ''}`;
-    const response = await fetchSoon(path, { cache: 'no-store', headers: headersFor(secret) });
+    const response = await fetchSoon(path, {
+        cache: 'no-store',
+        headers: headersFor(secret),
+        signal,
+    });
     if (!response.ok) throw await errorOf(response);
     return response.json();
 }
@@ -244,9 +249,9 @@ function lineage(id) {
 // ---- what the page asks for ----
 
 const methods = {
-    load({ kinds, token }) {
+    load({ kinds, isAnew, token }) {
         secret = token;
-        for (const kind of kinds) tables[kind].load();
+        for (const kind of kinds) tables[kind].load(isAnew);
     },
     query({ kind, query }) {
         tables[kind].query = query;
