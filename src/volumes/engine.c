@@ -19,6 +19,9 @@
 #include "volumes/settled.h"
 #include "volumes/upkeep.h"
 
+/* A source that looks for what has changed in a large tree sends nothing meanwhile. */
+#define LONGEST_SILENCE_MS 600000
+
 static struct error *
 find_data(void *context, const struct backend_entry *entry)
 {
@@ -83,6 +86,7 @@ engine_open(const struct engine_options *options, struct engine **out)
     name_locks_init(&engine->locks);
     attached_init(&engine->attached);
     transfer_ids_init(&engine->transfer_ids);
+    engine->silence_ms = LONGEST_SILENCE_MS;
     engine->figures = figures_cache_new();
     engine->repository_counts = repository_counts_new();
     stream_slots_init(&engine->slots);

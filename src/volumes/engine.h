@@ -73,6 +73,7 @@ struct engine {
     struct stream_slots slots;      /* of snapshots that other nodes fetch */
     atomic_ullong compared_returns; /* 1 more than move_presence.returns was; see move_return.c */
     atomic_bool knows_its_volumes;  /* the store was compared with the registry; move_await.c */
+    uint32_t silence_ms; /* a transfer whose source sends nothing for so long is begun again */
     struct usage_cache usages;
     struct figures_cache *figures;
     struct repository_counts *repository_counts;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "stream/stream_receiver.h"
+#include "stream/stream_zstd.h"
 #include "volumes/data_lock.h"
 #include "volumes/pull_position.h"
 #include "volumes/remote_data.h"
@@ -39,8 +41,10 @@ struct pull {
     struct stream_position saved;
     bool has_row;
     uint64_t expected_bytes;
-    uint64_t commit_ms;   /* when the last one was */
-    bool has_failed_here; /* the last error is not one of the other node */
+    uint64_t commit_ms;     /* when the last one was */
+    bool has_failed_here;   /* the last error is not one of the other node */
+    atomic_ullong heard_ms; /* when something has arrived; 0: it is being taken */
+    atomic_bool is_silent;  /* the stream was ended because nothing arrives */
 };
 
 const char *
@@ -201,6 +205,7 @@ expect(void *context, uint64_t bytes)
 {
     struct pull *pull = context;
     pull->expected_bytes = bytes;
+    atomic_store(&pull->heard_ms, clock_now_ms());
 }
 
 static bool
@@ -208,6 +213,25 @@ is_cancelled(void *context)
 {
     const struct progress *progress = ((struct pull *)context)->progress;
     return progress->cancelled(progress->context);
+}
+
+/* The other node may wait so long between two chunks because it is to send slowly. */
+static uint64_t
+longest_silence_ms(const struct pull *pull)
+{
+    uint64_t rate = pull->request->bytes_per_second;
+    return pull->engine->silence_ms + (rate ? STREAM_ZSTD_MOST * UINT64_C(1000) / rate : 0);
+}
+
+/* The connection may be well while the disk of the other node hangs. */
+static bool
+is_to_end(void *context)
+{
+    struct pull *pull = context;
+    uint64_t heard_ms = atomic_load(&pull->heard_ms);
+    if (heard_ms && clock_now_ms() > heard_ms + longest_silence_ms(pull))
+        atomic_store(&pull->is_silent, true);
+    return atomic_load(&pull->is_silent) || is_cancelled(context);
 }
 
 static void
@@ -228,12 +252,14 @@ static struct error *
 take(void *context, const uint8_t *bytes, size_t size)
 {
     struct pull *pull = context;
+    atomic_store(&pull->heard_ms, 0);
     struct error *error = stream_receiver_feed(pull->receiver, bytes, size);
     uint64_t offset = stream_receiver_position(pull->receiver).offset;
     if (!error && is_time_to_commit(pull, offset))
         error = stream_receiver_commit(pull->receiver);
     pull->has_failed_here = error != NULL;
     report(pull, offset);
+    atomic_store(&pull->heard_ms, clock_now_ms());
     return error;
 }
 
@@ -256,6 +282,20 @@ is_worth_waiting(const struct pull *pull, const struct error *error)
 }
 
 static struct error *
+fetch_stream(struct pull *pull, const struct remote_data *remote, const struct remote_fetch *what,
+             struct stream_position *end)
+{
+    atomic_store(&pull->is_silent, false);
+    atomic_store(&pull->heard_ms, clock_now_ms());
+    struct error *error = remote->fetch(remote->context, what, end);
+    if (!error || !atomic_load(&pull->is_silent) || pull->has_failed_here)
+        return error;
+    error_free(error);
+    return error_new(CODE_UNAVAILABLE, "node \"%s\" has sent nothing for %ju seconds",
+                     pull->request->node_id, (uintmax_t)(longest_silence_ms(pull) / 1000));
+}
+
+static struct error *
 fetch(struct pull *pull)
 {
     const struct remote_data *remote = atomic_load(&pull->engine->remote);
@@ -275,10 +315,10 @@ fetch(struct pull *pull)
         .from = pull->saved,
         .sink = {take, pull},
         .expect = expect,
-        .cancelled = is_cancelled,
+        .cancelled = is_to_end,
         .context = pull,
     };
-    error = remote->fetch(remote->context, &what, &end);
+    error = fetch_stream(pull, remote, &what, &end);
     if (!error) {
         error = stream_receiver_finish(pull->receiver, &end);
         pull->has_failed_here = error != NULL;

@@ -32,6 +32,7 @@ struct pair_faults {
     atomic_ullong used_bytes;   /* that sources tell; 0: what they measure */
     _Atomic enum code open;     /* of opening the data at the source; CODE_OK: none */
     atomic_uint opens_that_end; /* with `open`; further ones are well */
+    atomic_uint silences;       /* so many streams are open, and nothing comes */
     void (*on_open)(void *context);
     void (*on_read)(void *context); /* of an owner */
     void *context;
@@ -335,6 +336,12 @@ pair_fetch(void *context, const struct remote_fetch *fetch, struct stream_positi
     struct error *error = pair_reach(site);
     if (error)
         return error;
+    if (site->pair->faults.silences) {
+        site->pair->faults.silences--;
+        while (!fetch->cancelled(fetch->context))
+            usleep(1000);
+        return error_new(CODE_CANCELLED, "the stream was cancelled");
+    }
     snprintf(data.handle, sizeof data.handle, "%s", fetch->snapshot);
     must(backend_path(site->other->bench.backend, &data, path, sizeof path));
     int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -84,6 +84,23 @@ a_move_whose_source_is_full_is_given_up(void)
     pair_close_both(&pair);
 }
 
+/* The connection is well, and the disk of the source hangs: nobody can use the volume meanwhile. */
+static void
+a_stream_in_which_nothing_comes_is_begun_again(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    volume_record *volume = create(&from->bench, "data");
+    write_file(&from->bench, volume, "hello");
+    to->bench.engine->silence_ms = 100;
+    pair.faults.silences = 2;
+    must(site_receive(to, volume->handle, PATIENCE_MS));
+    CHECK_NUMBER(pair.faults.silences, 0);
+    check_file(&to->bench, volume, "hello");
+    pair_close_both(&pair);
+}
+
 /* Long copies take all turns while the volume is unavailable. */
 struct crowd {
     struct engine *engine;
@@ -599,6 +616,7 @@ main(void)
     a_volume_for_which_there_is_no_room_does_not_move();
     a_source_tells_how_much_an_image_takes();
     a_move_whose_source_is_full_is_given_up();
+    a_stream_in_which_nothing_comes_is_begun_again();
     a_move_that_has_begun_waits_for_no_other_operation();
     a_publish_during_a_move_says_that_the_volume_is_in_use();
     a_copy_is_not_claimed_while_the_volume_is_locked();
