@@ -106,10 +106,13 @@ static struct error *
 put_index(struct deleting *deleting)
 {
     struct object_name name;
+    struct repository *repository = deleting->prune->repository;
     if (!deleting->index.size)
         return NULL;
-    struct error *error = repository_put(deleting->prune->repository, OBJECT_INDEX,
-                                         deleting->index.bytes, deleting->index.size, &name);
+    struct error *error = writers_check(repository, &deleting->prune->own);
+    if (!error)
+        error = repository_put(repository, OBJECT_INDEX, deleting->index.bytes,
+                               deleting->index.size, &name);
     deleting->index.size = 0;
     deleting->index_entries = 0;
     return error;
@@ -185,6 +188,8 @@ replace_index(struct deleting *deleting)
     }
     if (!error)
         error = put_index(deleting);
+    if (!error)
+        error = writers_check(repository, &deleting->prune->own);
     return error ? error : delete_all(deleting, OBJECT_INDEX, &old);
 }
 
@@ -194,7 +199,8 @@ static struct error *
 delete_packs(struct deleting *deleting)
 {
     struct repository_prune *request = deleting->prune->request;
-    struct objects *objects = deleting->prune->repository->objects;
+    struct repository *repository = deleting->prune->repository;
+    struct objects *objects = repository->objects;
     struct error *error = NULL;
     deleting->prune->total += deleting->packs.count;
     for (size_t i = 0; i < deleting->packs.capacity && !error; i++) {
@@ -206,6 +212,9 @@ delete_packs(struct deleting *deleting)
         error = objects_size(objects, OBJECT_PACK, &name, &size);
         bool is_there = !error;
         error = error_forgive(error, CODE_NOT_FOUND);
+        /* If others took us for dead, the next prune may have found that it is in use. */
+        if (!error && is_there)
+            error = writers_check(repository, &deleting->prune->own);
         if (!error && is_there)
             error = objects_delete(objects, OBJECT_PACK, &name);
         if (!error && is_there) {
@@ -244,9 +253,6 @@ prune_delete(struct prune *prune)
     struct error *error = choose(&deleting);
     if (!error && (deleting.objects.size || (prune->lost && !deleting.has_writers))) {
         error = rescue(&deleting);
-        /* Others must not take us for dead while we delete. */
-        if (!error)
-            error = writers_check(prune->repository, &prune->own);
         choose_lost(&deleting);
         if (!error)
             error = replace_index(&deleting);

@@ -60,8 +60,10 @@ put_index(struct rebuilding *rebuilding)
     struct object_name name;
     if (!rebuilding->index.size)
         return NULL;
-    struct error *error = repository_put(rebuilding->repository, OBJECT_INDEX,
-                                         rebuilding->index.bytes, rebuilding->index.size, &name);
+    struct error *error = writers_check(rebuilding->repository, &rebuilding->own);
+    if (!error)
+        error = repository_put(rebuilding->repository, OBJECT_INDEX, rebuilding->index.bytes,
+                               rebuilding->index.size, &name);
     rebuilding->index.size = 0;
     rebuilding->entries = 0;
     return error;

@@ -314,15 +314,6 @@ repository_writer_flush(struct repository_writer *writer)
     return error;
 }
 
-static struct error *
-check_alive(struct repository_writer *writer)
-{
-    pthread_mutex_lock(&writer->lock);
-    struct writers_own own = writer->own;
-    pthread_mutex_unlock(&writer->lock);
-    return writers_check(writer->repository, &own);
-}
-
 struct error *
 repository_writer_commit(struct repository_writer *writer, const void *record, size_t size,
                          char name[REPOSITORY_NAME_BYTES])
@@ -334,13 +325,13 @@ repository_writer_commit(struct repository_writer *writer, const void *record, s
         return error_new(CODE_INVALID_ARGUMENT, "a record of %zu bytes is too large", size);
     struct error *error = repository_writer_flush(writer);
     if (!error)
-        error = check_alive(writer);
+        error = writer_check_alive(writer);
     if (!error)
         error = repository_put(repository, OBJECT_SNAPSHOT, record, size, &object);
     if (error)
         return error;
     /* A prune that took this writer for dead may have deleted what the record refers to. */
-    error = check_alive(writer);
+    error = writer_check_alive(writer);
     if (error && error->code == CODE_ABORTED)
         error_free(objects_delete(repository->objects, OBJECT_SNAPSHOT, &object));
     memcpy(id.bytes, object.bytes, sizeof id.bytes);

@@ -89,6 +89,9 @@ void writer_fail(struct repository_writer *writer, struct error *error);
 /* With the lock: a copy of that error, or NULL. */
 MUST_CHECK struct error *writer_error(const struct repository_writer *writer);
 
+/* Without the lock. ABORTED: others take it for dead, and may have deleted what it stored. */
+MUST_CHECK struct error *writer_check_alive(struct repository_writer *writer);
+
 /* With the lock: gives the closed pack to the uploading threads, if nobody seals into it. */
 void writer_hand_over(struct repository_writer *writer, struct writer_pack *pack);
 

@@ -92,6 +92,8 @@ writer_put_index(struct repository_writer *writer)
         return NULL;
     struct error *error = sync_packs(writer);
     if (!error)
+        error = writer_check_alive(writer);
+    if (!error)
         error = repository_put(repository, OBJECT_INDEX, index.bytes, index.size, &name);
     if (!error)
         error = locations_add(repository->locations, &name, &index);

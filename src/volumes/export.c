@@ -240,14 +240,24 @@ can_begin_anew(struct exporting *export, const struct error *error)
     return true;
 }
 
+/* It was stopped for so long that prune may have deleted what it stored. It may happen once. */
+static bool
+was_taken_for_dead(struct exporting *export, const struct error *error)
+{
+    bool is = error && error->code == CODE_ABORTED && export->writer && !export->was_dead;
+    export->was_dead |= is;
+    return is;
+}
+
 /* One try. An error that the next try may not have is none; then `*is_good` is false. */
 static struct error *
 try_again(struct exporting *export, bool *is_good)
 {
     struct error *error = try_once(export, is_good);
     bool begins_anew = error && can_begin_anew(export, error);
+    bool goes_on = was_taken_for_dead(export, error);
     close_parts(export);
-    if (!begins_anew && (!error || error->code != CODE_UNAVAILABLE))
+    if (!begins_anew && !goes_on && (!error || error->code != CODE_UNAVAILABLE))
         return error;
     *is_good = false;
     if (!begins_anew) {

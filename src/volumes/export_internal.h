@@ -20,6 +20,7 @@ struct exporting {
     uint64_t started_ms;
     struct repository_pause pause;
     const char *full_reason; /* why no base is used in this try; NULL: one may be used */
+    bool was_dead;           /* a writer of it was taken for dead */
     bool ignores_position;   /* what was exported before cannot be used */
     /* while it runs; all of it is of one try */
     struct arena try;

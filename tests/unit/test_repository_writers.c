@@ -3,7 +3,9 @@
  * Objects of writers that stay: because the repository could not be reached when the writer ended,
  * or because it has not been refreshed for a day. Prune takes them for dead, and nothing else.
  */
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define ENDS_PLACE "/dev/shm"
 #include "base/clock.h"
@@ -238,6 +240,116 @@ test_an_object_lives_a_day(void)
     clear(&ends);
 }
 
+/* ---- a process that is stopped ---- */
+
+#define LARGE (4u << 20) /* bytes of a chunk; two fill a pack */
+
+static struct error *
+put_large(struct repository_writer *writer, uint64_t number)
+{
+    struct repository_id id;
+    uint8_t *bytes AUTO(memory_cleanup) = memory_new(LARGE);
+    fill_chunk(number, bytes, LARGE);
+    return repository_writer_put(writer, bytes, LARGE, &id);
+}
+
+/* Has stored packs that no index names, and is stopped. Its end: the code of the error. */
+static void
+run_stopped(const struct ends *ends)
+{
+    struct repository *repository = NULL;
+    struct repository_writer *writer = NULL;
+    struct repository_counters counters = {0};
+    struct repository_options options = ends->options;
+    options.roster = NULL;
+    struct error *error = repository_open(&options, &repository);
+    if (!error)
+        error = repository_writer_open(repository, &writer);
+    for (uint64_t i = 0; i < 5 && !error; i++)
+        error = put_large(writer, 2 * i + 1);
+    while (!error && counters.packs < 2)
+        repository_writer_count(writer, &counters);
+    if (!error)
+        error = objects_sync(repository->objects);
+    if (error)
+        _exit(100);
+    raise(SIGSTOP);
+    error = repository_writer_flush(writer);
+    int code = error ? (int)error->code : 0;
+    error_free(error);
+    repository_writer_close(writer);
+    repository_close(repository);
+    _exit(code);
+}
+
+/* Prune has deleted its packs meanwhile. No index may name them. */
+static void
+test_a_writer_that_was_taken_for_dead_puts_no_index(void)
+{
+    struct ends ends;
+    int status = 0;
+    make(&ends);
+    pid_t pid = fork();
+    if (!pid)
+        run_stopped(&ends);
+    CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+    CHECK(count(ends.repository, OBJECT_PACK) >= 2);
+    set_age(ends.repository, 25);
+    CHECK(prune(ends.repository).packs_deleted >= 2);
+    CHECK_NUMBER(count(ends.repository, OBJECT_PACK), 0);
+    CHECK(kill(pid, SIGCONT) == 0);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    CHECK_NUMBER(WEXITSTATUS(status), CODE_ABORTED);
+    CHECK_NUMBER(count(ends.repository, OBJECT_INDEX), 0);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 0);
+    clear(&ends);
+}
+
+/* ---- a prune that is taken for dead ---- */
+
+struct stopped_prune {
+    struct ends *ends;
+    struct repository_prune *request;
+    bool is_dead;
+};
+
+/* When the first pack is deleted, somebody else removes its object. */
+static void
+bury(uint64_t done, uint64_t total, void *context)
+{
+    struct stopped_prune *prune = context;
+    struct repository *repository = prune->ends->repository;
+    struct object_name name;
+    (void)done, (void)total;
+    if (prune->is_dead || !prune->request->packs_deleted)
+        return;
+    prune->is_dead = true;
+    CHECK(went_well(objects_list(repository->objects, OBJECT_WRITER, note_name, &name)));
+    CHECK(went_well(objects_delete(repository->objects, OBJECT_WRITER, &name)));
+}
+
+static void
+test_a_prune_that_was_taken_for_dead_deletes_nothing(void)
+{
+    struct ends ends;
+    char names[3][REPOSITORY_NAME_BYTES];
+    make(&ends);
+    for (uint64_t i = 0; i < COUNT_OF(names); i++) {
+        CHECK(went_well(put_snapshot(ends.repository, i * 100, 1, 50, names[i])));
+        CHECK(went_well(repository_snapshot_remove(ends.repository, names[i])));
+    }
+    struct repository_prune request = {.references = &references};
+    struct stopped_prune stopped = {&ends, &request, false};
+    request.progress = (struct repository_progress){.report = bury, .context = &stopped};
+    struct error *error = repository_prune(ends.repository, &request);
+    CHECK(error && error->code == CODE_ABORTED);
+    error_free(error);
+    CHECK_NUMBER(request.packs_deleted, 1);
+    CHECK_NUMBER(count(ends.repository, OBJECT_PACK), 2);
+    CHECK_NUMBER(prune(ends.repository).packs_deleted, 2);
+    clear(&ends);
+}
+
 int
 main(void)
 {
@@ -245,5 +357,7 @@ main(void)
     test_prune_that_ended_in_an_outage();
     test_open_writers_are_alive();
     test_an_object_lives_a_day();
+    test_a_writer_that_was_taken_for_dead_puts_no_index();
+    test_a_prune_that_was_taken_for_dead_deletes_nothing();
     return check_report("test_repository_writers");
 }
