@@ -5,7 +5,7 @@
 #   V=1           show the output of every test
 #   SAN=address   build and test with AddressSanitizer and UBSan; SAN=thread with ThreadSanitizer
 #   CC=clang      another compiler; each combination has its own build directory
-#   HTTP=:9808    where `make run` serves the page; FLAGS= has more flags of it
+#   HTTP=ADDRESS  where `make run` serves the page, such as 127.0.0.1:9808; FLAGS= has more flags of it
 #   IMAGE=name    of `make image`, with the registry: registry.example.com/skycap
 #   DEPS=no       do not look for Debian packages (they are there, or this is another system)
 
