@@ -141,7 +141,41 @@ member_rows_find_announced(const struct owner_rows *rows, const char *node_id, b
     return store_find(rows->store, announced_key(rows, node_id, &arena), &arena, &entry, found);
 }
 
+struct error *
+member_rows_find_removed(const struct owner_rows *rows, const char *node_id, bool *found)
+{
+    struct arena arena AUTO(arena_clear);
+    struct store_entry entry;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    return store_find(rows->store, arena_print(&arena, REMOVED "%s", node_id), &arena, &entry,
+                      found);
+}
+
+static char *
+complete_key(const struct owner_rows *rows, struct arena *arena)
+{
+    return arena_print(arena, "complete/%s/%s", rows->incarnation, rows->connection);
+}
+
+struct error *
+member_rows_find_complete(const struct owner_rows *rows, bool *found)
+{
+    struct arena arena AUTO(arena_clear);
+    struct store_entry entry;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    return store_find(rows->store, complete_key(rows, &arena), &arena, &entry, found);
+}
+
 /* ---- writing ---- */
+
+struct error *
+member_rows_set_complete(const struct owner_rows *rows)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const struct store_change change = setting(complete_key(rows, &arena));
+    return store_write(rows->store, &change, 1, NULL);
+}
 
 static struct error *
 add_known(const struct owner_rows *rows, const struct name_set *ids, const struct name_set *there)
@@ -162,6 +196,16 @@ add_known(const struct owner_rows *rows, const struct name_set *ids, const struc
         }
     }
     return error || !count ? error : store_write(rows->store, changes, count, NULL);
+}
+
+struct error *
+member_rows_add_known(const struct owner_rows *rows, const char *node_id)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const struct store_change change =
+        setting(arena_print(&arena, "%s%s", known_prefix(rows, &arena), node_id));
+    return store_write(rows->store, &change, 1, NULL);
 }
 
 struct error *

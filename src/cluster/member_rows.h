@@ -35,6 +35,14 @@ bool member_rows_print_awaited(const struct member_rows *members, struct buffer 
 
 MUST_CHECK struct error *member_rows_find_announced(const struct owner_rows *rows,
                                                     const char *node_id, bool *found);
+MUST_CHECK struct error *member_rows_find_removed(const struct owner_rows *rows,
+                                                  const char *node_id, bool *found);
+/* Somebody has found that all members have announced their rows, or was about to. */
+MUST_CHECK struct error *member_rows_find_complete(const struct owner_rows *rows, bool *found);
+MUST_CHECK struct error *member_rows_set_complete(const struct owner_rows *rows);
+
+/* Announces that there is this member. */
+MUST_CHECK struct error *member_rows_add_known(const struct owner_rows *rows, const char *node_id);
 /* Announces that the node knows these, and then that it has announced all. Takes it back, too. */
 MUST_CHECK struct error *member_rows_announce(const struct owner_rows *rows, const char *node_id,
                                               const struct name_set *known);

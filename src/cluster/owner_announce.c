@@ -22,6 +22,7 @@ struct announcement {
     struct store_change changes[REGISTRY_STORE_MAX_CHANGES];
     size_t count;
     size_t total;
+    bool tells_left;
 };
 
 /* ---- writing ---- */
@@ -105,7 +106,7 @@ make_change(struct announcement *announcement, const struct claim *claim)
 {
     const struct owner_rows *rows = announcement->rows;
     const char *node_id = announcement->options->node_id;
-    if (claim->state == CLAIM_MOVING || claim->state == CLAIM_INCOMING)
+    if (claim->state != CLAIM_LIVE && claim->state != CLAIM_GONE)
         return owner_rows_claim(rows, node_id, claim, &announcement->arena);
     struct owner owner = {.epoch = claim->epoch, .recovered_epoch = claim->recovered_epoch};
     if (claim->state == CLAIM_LIVE)
@@ -117,7 +118,8 @@ static struct error *
 take(void *taker, const struct claim *claim)
 {
     struct announcement *announcement = taker;
-    if (claim->state == CLAIM_LIVE && !claim->epoch)
+    if ((claim->state == CLAIM_LIVE && !claim->epoch) ||
+        (claim->state == CLAIM_LEFT && !announcement->tells_left))
         return NULL;
     struct error *error = owner_rows_check_handle(claim->handle);
     if (error)
@@ -136,6 +138,26 @@ announce_volumes(struct announcement *announcement)
     if (!error)
         error = flush(announcement);
     arena_clear(&announcement->arena);
+    return error;
+}
+
+/*
+ * Volumes that have LEFT this node may have been deleted since if nobody waited for it: others have
+ * acted without it in this incarnation, or the operator has removed it. The node tells that it is a
+ * member first, so that from then on they wait.
+ */
+static struct error *
+check_left(struct announcement *announcement)
+{
+    const struct owner_rows *rows = announcement->rows;
+    const char *node_id = announcement->options->node_id;
+    bool is_complete = false, is_removed = false;
+    struct error *error = member_rows_add_known(rows, node_id);
+    if (!error)
+        error = member_rows_find_complete(rows, &is_complete);
+    if (!error)
+        error = member_rows_find_removed(rows, node_id, &is_removed);
+    announcement->tells_left = !is_complete && !is_removed;
     return error;
 }
 
@@ -159,6 +181,8 @@ owner_announce(const struct owners_options *options, const struct owner_rows *ro
         return member_rows_take_back(rows->store, options->node_id);
     struct announcement announcement = {.options = options, .rows = rows};
     arena_init(&announcement.arena, NULL, 0, SIZE_MAX);
+    if (!error)
+        error = check_left(&announcement);
     if (!error)
         error = announce_volumes(&announcement);
     if (!error)

@@ -93,12 +93,31 @@ check_members(const struct owner_reads *reads, const struct member_rows *members
     return NULL;
 }
 
+static struct error *
+read_members(const struct owner_reads *reads, const struct owner_view *view,
+             struct member_rows *out)
+{
+    struct error *error = member_rows_read(&view->rows, out);
+    return error ? error : check_members(reads, out);
+}
+
+/*
+ * Says so before anybody acts on it, and looks again: a node that joins meanwhile either sees that,
+ * or is seen.
+ */
 struct error *
 owner_reads_members(const struct owner_reads *reads, const struct owner_view *view,
                     struct member_rows *out)
 {
-    struct error *error = member_rows_read(&view->rows, out);
-    return error ? error : check_members(reads, out);
+    bool is_said = false;
+    struct error *error = read_members(reads, view, out);
+    if (!error)
+        error = member_rows_find_complete(&view->rows, &is_said);
+    if (error || is_said)
+        return error;
+    member_rows_clear(out);
+    error = member_rows_set_complete(&view->rows);
+    return error ? error : read_members(reads, view, out);
 }
 
 /* Takes the names. */

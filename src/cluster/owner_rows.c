@@ -178,18 +178,23 @@ owner_rows_find_key(const struct owner_rows *rows, const char *handle, struct ar
                      handle);
 }
 
+static uint8_t *
+pack_owner(const struct owner *owner, struct arena *arena, size_t *size)
+{
+    Skycap__Records__OwnerRecord record = SKYCAP__RECORDS__OWNER_RECORD__INIT;
+    record.node_id = (char *)owner->node_id;
+    record.epoch = owner->epoch;
+    record.recovered_epoch = owner->recovered_epoch;
+    return message_bytes_pack(&record.base, arena, size);
+}
+
 struct store_change
 owner_rows_change(const struct owner_rows *rows, const char *handle, const struct owner *owner,
                   uint64_t expected, struct arena *arena)
 {
     struct store_change change = {.key = owner_key(rows, handle, arena), .expected = expected};
-    if (!owner)
-        return change;
-    Skycap__Records__OwnerRecord record = SKYCAP__RECORDS__OWNER_RECORD__INIT;
-    record.node_id = (char *)owner->node_id;
-    record.epoch = owner->epoch;
-    record.recovered_epoch = owner->recovered_epoch;
-    change.value = message_bytes_pack(&record.base, arena, &change.value_size);
+    if (owner)
+        change.value = pack_owner(owner, arena, &change.value_size);
     return change;
 }
 
@@ -219,16 +224,32 @@ owner_rows_read_told(const struct owner_rows *rows, uint64_t *revision)
 
 /* ---- claims ---- */
 
+/* Those of LEFT are apart: earlier versions would take them for MOVING. */
+#define CLAIM "claim"
+#define LEFT "left"
+
 static char *
-claim_prefix(const struct owner_rows *rows, struct arena *arena)
+claim_prefix(const struct owner_rows *rows, const char *kind, struct arena *arena)
 {
-    return arena_print(arena, "claim/%s/%s/", rows->incarnation, rows->connection);
+    return arena_print(arena, "%s/%s/%s/", kind, rows->incarnation, rows->connection);
 }
 
 static char *
-claims_of(const struct owner_rows *rows, const char *handle, struct arena *arena)
+claims_of(const struct owner_rows *rows, const char *kind, const char *handle, struct arena *arena)
 {
-    return arena_print(arena, "%s%s/", claim_prefix(rows, arena), handle);
+    return arena_print(arena, "%s%s/", claim_prefix(rows, kind, arena), handle);
+}
+
+static struct store_change
+left_claim(const struct owner_rows *rows, const char *node_id, const struct claim *claim,
+           struct arena *arena)
+{
+    struct store_change change = {.expected = STORE_ANY};
+    struct owner owner = {.epoch = claim->epoch, .recovered_epoch = claim->recovered_epoch};
+    snprintf(owner.node_id, sizeof owner.node_id, "%s", claim->node_id);
+    change.key = arena_print(arena, "%s%s", claims_of(rows, LEFT, claim->handle, arena), node_id);
+    change.value = pack_owner(&owner, arena, &change.value_size);
+    return change;
 }
 
 struct store_change
@@ -236,12 +257,14 @@ owner_rows_claim(const struct owner_rows *rows, const char *node_id, const struc
                  struct arena *arena)
 {
     Skycap__Records__ClaimRecord record = SKYCAP__RECORDS__CLAIM_RECORD__INIT;
+    if (claim->state == CLAIM_LEFT)
+        return left_claim(rows, node_id, claim, arena);
     record.state = claim->state == CLAIM_INCOMING ? SKYCAP__RECORDS__CLAIM_RECORD__STATE__INCOMING
                                                   : SKYCAP__RECORDS__CLAIM_RECORD__STATE__MOVING;
     record.epoch = claim->epoch;
     record.recovered_epoch = claim->recovered_epoch;
     struct store_change change = {.expected = STORE_ANY};
-    change.key = arena_print(arena, "%s%s", claims_of(rows, claim->handle, arena), node_id);
+    change.key = arena_print(arena, "%s%s", claims_of(rows, CLAIM, claim->handle, arena), node_id);
     change.value = message_bytes_pack(&record.base, arena, &change.value_size);
     return change;
 }
@@ -264,16 +287,32 @@ owner_rows_list_claimed(const struct owner_rows *rows, struct name_set *handles)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    return owner_rows_walk(rows->store, claim_prefix(rows, &arena), add_claimed, handles);
+    struct error *error =
+        owner_rows_walk(rows->store, claim_prefix(rows, CLAIM, &arena), add_claimed, handles);
+    return error ? error
+                 : owner_rows_walk(rows->store, claim_prefix(rows, LEFT, &arena), add_claimed,
+                                   handles);
 }
+
+/* At the same epoch the later kind wins. */
+enum kind { KIND_MOVING, KIND_INCOMING, KIND_LEFT };
 
 struct pick {
     struct owner owner;
     uint64_t epoch; /* of the claim; 0: there is none yet */
-    bool is_incoming;
+    enum kind kind;
 };
 
-/* The highest epoch wins. At the same epoch INCOMING wins over MOVING. */
+/* The highest epoch wins. False: another claim does. */
+static bool
+wins(struct pick *pick, enum kind kind, uint64_t epoch)
+{
+    if (epoch < pick->epoch || (epoch == pick->epoch && kind <= pick->kind))
+        return false;
+    *pick = (struct pick){.epoch = epoch, .kind = kind};
+    return true;
+}
+
 static struct error *
 consider(void *context, const char *name, const struct store_entry *entry)
 {
@@ -286,21 +325,40 @@ consider(void *context, const char *name, const struct store_entry *entry)
     if (!record || !record->epoch || strlen(name) >= OWNER_NODE_SIZE)
         return owner_rows_damaged(entry);
     bool is_incoming = record->state == SKYCAP__RECORDS__CLAIM_RECORD__STATE__INCOMING;
-    if (record->epoch < pick->epoch ||
-        (record->epoch == pick->epoch && (pick->is_incoming || !is_incoming)))
+    if (!wins(pick, is_incoming ? KIND_INCOMING : KIND_MOVING, record->epoch))
         return NULL;
-    pick->epoch = record->epoch;
-    pick->is_incoming = is_incoming;
     pick->owner.epoch = record->epoch - !is_incoming;
     pick->owner.recovered_epoch = record->recovered_epoch;
     snprintf(pick->owner.node_id, sizeof pick->owner.node_id, "%s", name);
     return NULL;
 }
 
+/* All that have LEFT at one epoch name the same owner. */
+static struct error *
+consider_left(void *context, const char *name, const struct store_entry *entry)
+{
+    struct pick *pick = context;
+    struct owner owner;
+    (void)name;
+    struct error *error = owner_rows_unpack(entry, &owner);
+    if (!error && (!owner.epoch || !owner.node_id[0]))
+        error = owner_rows_damaged(entry);
+    if (!error && wins(pick, KIND_LEFT, owner.epoch))
+        pick->owner = owner;
+    return error;
+}
+
 /*
- * MOVING e+1 and INCOMING e+1 show that the registry had decided epoch e. A LIVE node with an
- * earlier epoch does not know that its volume was recovered.
+ * MOVING e+1 and INCOMING e+1 show that the registry had decided epoch e, and LEFT e that it had
+ * decided that one. A LIVE node with an earlier epoch does not know that its volume was recovered.
  */
+static bool
+is_older(const struct owner_row *row, const struct pick *pick)
+{
+    uint64_t decided = pick->epoch - (pick->kind != KIND_LEFT);
+    return row->revision == STORE_ABSENT || row->owner.epoch < decided;
+}
+
 struct error *
 owner_rows_settle(const struct owner_rows *rows, const char *handle, const struct owner_row *row)
 {
@@ -308,9 +366,11 @@ owner_rows_settle(const struct owner_rows *rows, const char *handle, const struc
     struct pick pick = {0};
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct error *error =
-        owner_rows_walk(rows->store, claims_of(rows, handle, &arena), consider, &pick);
-    bool is_older = row->revision == STORE_ABSENT || row->owner.epoch + 1 < pick.epoch;
-    if (error || !pick.epoch || !is_older)
+        owner_rows_walk(rows->store, claims_of(rows, CLAIM, handle, &arena), consider, &pick);
+    if (!error)
+        error = owner_rows_walk(rows->store, claims_of(rows, LEFT, handle, &arena), consider_left,
+                                &pick);
+    if (error || !pick.epoch || !is_older(row, &pick))
         return error;
     const struct store_change changes[] = {
         owner_rows_change(rows, handle, &pick.owner, row->revision, &arena),
@@ -331,5 +391,9 @@ owner_rows_remove_claims(const struct owner_rows *rows, const char *handle)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
-    return owner_rows_walk(rows->store, claims_of(rows, handle, &arena), remove_row, rows->store);
+    struct error *error = owner_rows_walk(rows->store, claims_of(rows, CLAIM, handle, &arena),
+                                          remove_row, rows->store);
+    return error ? error
+                 : owner_rows_walk(rows->store, claims_of(rows, LEFT, handle, &arena), remove_row,
+                                   rows->store);
 }

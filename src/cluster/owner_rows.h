@@ -63,7 +63,7 @@ char *owner_rows_prefix(const struct owner_rows *rows, struct arena *arena);
 
 /* ---- claims ---- */
 
-/* Announces that the node gives the volume away or takes it over. In the arena. */
+/* Announces that the node gives the volume away, takes it over, or had it before. In the arena. */
 struct store_change owner_rows_claim(const struct owner_rows *rows, const char *node_id,
                                      const struct claim *claim, struct arena *arena);
 /* Adds the handles of all volumes with claims. */
@@ -71,7 +71,7 @@ MUST_CHECK struct error *owner_rows_list_claimed(const struct owner_rows *rows,
                                                  struct name_set *handles);
 /*
  * All members have announced. Writes the owner that the claims to the volume give (rule 10): if
- * `row` is absent, or is of an earlier epoch than the one that such a claim began with.
+ * `row` is absent, or is of an earlier epoch than one that such a claim shows to be decided.
  */
 MUST_CHECK struct error *owner_rows_settle(const struct owner_rows *rows, const char *handle,
                                            const struct owner_row *row);

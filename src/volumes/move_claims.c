@@ -14,7 +14,8 @@ struct claim_walk {
 static bool
 read_claim(const volume_record *volume, const char *key, struct claim *out)
 {
-    *out = (struct claim){key, CLAIM_LIVE, volume->epoch, volume->recovered_epoch};
+    *out = (struct claim){key, CLAIM_LIVE, volume->epoch, volume->recovered_epoch,
+                          volume->move ? volume->move->node_id : ""};
     switch (volume->state) {
     case VOLUME_STATE(READY):
     case VOLUME_STATE(LOST):
@@ -28,6 +29,10 @@ read_claim(const volume_record *volume, const char *key, struct claim *out)
     case VOLUME_STATE(GONE):
         out->state = CLAIM_GONE;
         return true;
+    case VOLUME_STATE(LEFT):
+    case VOLUME_STATE(SUPERSEDED):
+        out->state = CLAIM_LEFT;
+        return volume->epoch && out->node_id[0];
     default:
         return false;
     }

@@ -140,10 +140,12 @@ start_work(struct engine *engine, volume_record *volume, const char *node_id, bo
     size_t count;
     handle_make(engine, operation);
     handle_make(engine, last_transfer);
+    uint64_t source_epoch = volume->epoch - (volume->state == VOLUME_STATE(MOVING));
     volume->state = VOLUME_STATE(RECEIVING);
     volume->epoch = 0;
     volume->n_attachments = 0;
     move_rows_set_node(volume, node_id, arena);
+    volume->move->source_epoch = source_epoch;
     volume->move->operation = arena_string(arena, operation);
     volume->move->last_transfer = arena_string(arena, last_transfer);
     volume->move->was_here = was_here;

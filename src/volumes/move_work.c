@@ -204,6 +204,7 @@ settle(void *context, const struct error *result, struct arena *arena, struct op
     if (work->record->move->was_here) {
         volume_record left = *work->record;
         left.state = VOLUME_STATE(LEFT);
+        left.epoch = work->record->move->source_epoch;
         move_rows_set_node(&left, work->record->move->node_id, arena);
         move_rows_add_write(&left, arena, out->items, &out->count);
     } else {

@@ -24,12 +24,13 @@ struct owner {
 };
 
 /* A row of this node that its registry must know after a loss of data (rule 9). */
-enum claim_state { CLAIM_LIVE, CLAIM_MOVING, CLAIM_INCOMING, CLAIM_GONE };
+enum claim_state { CLAIM_LIVE, CLAIM_MOVING, CLAIM_INCOMING, CLAIM_GONE, CLAIM_LEFT };
 struct claim {
     const char *handle; /* the key */
     enum claim_state state;
     uint64_t epoch; /* of MOVING and INCOMING: the one that is asked for */
     uint64_t recovered_epoch;
+    const char *node_id; /* of LEFT: who was the owner at this epoch */
 };
 
 /*

@@ -69,6 +69,13 @@ claim(struct node *node, const char *handle, enum claim_state state, uint64_t ep
     node->claims[node->claim_count++] = (struct claim){handle, state, epoch};
 }
 
+/* The volume was the node's; then this other one was the owner. */
+static inline void
+claim_left(struct node *node, const char *handle, const char *owner, uint64_t epoch)
+{
+    node->claims[node->claim_count++] = (struct claim){handle, CLAIM_LEFT, epoch, .node_id = owner};
+}
+
 /* ---- two nodes that know each other ---- */
 
 struct pair {

@@ -39,6 +39,38 @@ a_volume_for_which_there_is_no_room_does_not_move(void)
     pair_close_both(&pair);
 }
 
+static struct error *
+take_claim(void *context, const struct claim *claim)
+{
+    struct claim *out = context;
+    *out = *claim;
+    return NULL;
+}
+
+/* What the registry said of it before is said again to one that has lost its data. */
+static void
+a_node_knows_where_a_volume_went_also_after_a_move_back_that_failed(void)
+{
+    struct pair pair;
+    pair_open_both(&pair);
+    struct site *from = &pair.sites[0], *to = &pair.sites[1];
+    struct claim_source claims = move_claims(from->bench.engine);
+    struct claim claim = {0};
+    volume_record *volume = create(&from->bench, "data");
+    must(site_receive(to, volume->handle, PATIENCE_MS));
+    for (int i = 0; i < 2; i++) {
+        must(claims.walk(claims.context, take_claim, &claim));
+        CHECK_NUMBER(claim.state, CLAIM_LEFT);
+        CHECK_NUMBER(claim.epoch, 1);
+        CHECK_TEXT(site_row(from, volume->handle)->move->node_id, to->id);
+        pair.faults.open = CODE_RESOURCE_EXHAUSTED;
+        pair.faults.opens_that_end = UINT_MAX;
+        if (!i)
+            CHECK(take_code(site_receive(from, volume->handle, PATIENCE_MS)) != CODE_OK);
+    }
+    pair_close_both(&pair);
+}
+
 static void
 a_source_tells_how_much_an_image_takes(void)
 {
@@ -614,6 +646,7 @@ main(void)
 {
     a_move_brings_the_data();
     a_volume_for_which_there_is_no_room_does_not_move();
+    a_node_knows_where_a_volume_went_also_after_a_move_back_that_failed();
     a_source_tells_how_much_an_image_takes();
     a_move_whose_source_is_full_is_given_up();
     a_stream_in_which_nothing_comes_is_begun_again();

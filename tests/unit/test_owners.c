@@ -117,6 +117,7 @@ a_swap_in_doubt_is_an_error_and_may_be_made_later(void)
     struct pair pair;
     struct late late;
     begin_announced(&pair);
+    CHECK_OWNER(&pair.b, "v", "", 0);
     pair.b.way.before = keep_write;
     pair.b.way.context = &late;
     struct error *error = swap(&pair.b, "v", "", 0, "b");

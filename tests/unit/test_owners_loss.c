@@ -53,6 +53,74 @@ claims_are_settled_when_all_members_have_announced(void)
 }
 
 static void
+a_volume_that_has_left_is_where_it_went(void)
+{
+    struct pair pair;
+    char before[OWNER_CHANGES_SIZE], after[OWNER_CHANGES_SIZE];
+    begin(&pair);
+    claim_left(&pair.a, "away", "c", 3);
+    claim_left(&pair.a, "twice", "b", 3);
+    claim_left(&pair.b, "twice", "c", 4);
+    claim_left(&pair.a, "decided", "c", 3);
+    claim(&pair.b, "decided", CLAIM_INCOMING, 3);
+    claim_left(&pair.a, "later", "c", 3);
+    claim(&pair.b, "later", CLAIM_INCOMING, 4);
+    claim_left(&pair.a, "on", "b", 3);
+    claim(&pair.b, "on", CLAIM_MOVING, 4);
+    claim_left(&pair.a, "recovered", "c", 5);
+    claim(&pair.b, "recovered", CLAIM_LIVE, 4);
+    claim_left(&pair.a, "here", "c", 4);
+    claim(&pair.b, "here", CLAIM_LIVE, 5);
+    claim_left(&pair.a, "gone", "b", 2);
+    claim(&pair.b, "gone", CLAIM_GONE, 3);
+    CHECK_OK(owners_renew(pair.a.owners));
+    CHECK_UNKNOWN(&pair.a, "away", "yet: b. Start");
+    CHECK_OK(owners_renew(pair.b.owners));
+    CHECK_OWNER(&pair.a, "away", "c", 3);
+    CHECK_OWNER(&pair.a, "twice", "c", 4);
+    CHECK_OWNER(&pair.b, "decided", "c", 3);
+    CHECK_OWNER(&pair.b, "later", "b", 4);
+    CHECK_OWNER(&pair.b, "on", "b", 3);
+    CHECK_OK(pair.b.it->read_changes(pair.b.owners, before));
+    CHECK_OWNER(&pair.a, "recovered", "c", 5);
+    CHECK_OK(pair.b.it->read_changes(pair.b.owners, after));
+    CHECK(strcmp(before, after) != 0);
+    CHECK_OWNER(&pair.a, "here", "b", 5);
+    CHECK_OWNER(&pair.a, "gone", "", 3);
+    CHECK_NUMBER(count_rows(pair.rows, "left/"), 9);
+    CHECK_OK(forget(&pair.b, "gone"));
+    CHECK_NUMBER(count_rows(pair.rows, "left/"), 8);
+    CHECK_OWNER(&pair.a, "gone", "", 0);
+    end(&pair);
+}
+
+/* It may have been deleted there since. */
+static void
+a_node_that_nobody_waited_for_does_not_say_what_has_left_it(void)
+{
+    struct pair pair;
+    begin_announced(&pair);
+    CHECK_OWNER(&pair.a, "v", "", 0);
+    struct node c = make_node("c", pair.rows);
+    start_node(&c);
+    claim_left(&c, "v", "a", 1);
+    CHECK_OK(owners_renew(c.owners));
+    restart_node(&pair.a);
+    CHECK_OK(owners_renew(pair.a.owners));
+    CHECK_OWNER(&pair.a, "v", "", 0);
+    end_node(&c);
+    end(&pair);
+    begin(&pair);
+    claim_left(&pair.b, "v", "a", 1);
+    CHECK_OK(owners_renew(pair.a.owners));
+    CHECK_OK(owners_remove_member(pair.a.owners, "b"));
+    CHECK_OK(owners_renew(pair.b.owners));
+    CHECK_OWNER(&pair.a, "v", "", 0);
+    CHECK_NUMBER(count_rows(pair.rows, "left/"), 0);
+    end(&pair);
+}
+
+static void
 the_members_of_members_are_awaited(void)
 {
     struct pair pair;
@@ -128,6 +196,7 @@ a_swap_of_an_old_incarnation_has_no_effect(void)
     struct pair pair;
     struct late late;
     begin_announced(&pair);
+    CHECK_OWNER(&pair.b, "v", "", 0);
     pair.b.way.before = keep_write;
     pair.b.way.context = &late;
     CHECK_CODE(swap(&pair.b, "v", "", 0, "b"), CODE_UNAVAILABLE);
@@ -363,6 +432,8 @@ main(void)
 {
     nothing_is_settled_until_all_members_have_announced();
     claims_are_settled_when_all_members_have_announced();
+    a_volume_that_has_left_is_where_it_went();
+    a_node_that_nobody_waited_for_does_not_say_what_has_left_it();
     the_members_of_members_are_awaited();
     nobody_waits_for_a_node_that_is_removed();
     a_node_announces_again_to_a_new_incarnation_only();

@@ -31,6 +31,12 @@ struct row {
     unsigned recovered;
 };
 
+/* The volume was this node's, and then another's. */
+struct left {
+    unsigned epoch; /* 0: it was not */
+    char owner[8];
+};
+
 struct node {
     int number;
     char id[8];
@@ -39,6 +45,7 @@ struct node {
     struct owners *owners;
     const struct ownership *it;
     struct row rows[VOLUMES];   /* durable */
+    struct left left[VOLUMES];  /* durable; while there is no other row */
     struct row pulled[VOLUMES]; /* in memory; epoch 0: none */
     bool is_locked[VOLUMES];
     char compared[OWNER_CHANGES_SIZE]; /* in memory: the changes that it has seen */
@@ -68,7 +75,7 @@ static struct world {
     unsigned failures;
     /* How often it happened: a simulation in which nothing happens shows nothing. */
     unsigned moves, returns, deletions, losses, crashes, late_writes, forgotten;
-    unsigned recoveries, superseded, given_up;
+    unsigned recoveries, superseded, given_up, left;
 } world;
 
 static void random_step(void);
@@ -185,11 +192,14 @@ walk(void *context, struct error *(*take)(void *taker, const struct claim *claim
         if (node->is_locked[v]) /* there is nobody who could release it meanwhile */
             return error_new(CODE_ABORTED, "the volume is locked");
         const struct row *row = &node->rows[v];
-        if (row->state == NONE)
+        const struct left *left = &node->left[v];
+        struct claim claim = {handle_of(v), states[row->state], row->epoch, row->recovered, ""};
+        if (row->state == NONE && !left->epoch)
             continue;
+        if (row->state == NONE)
+            claim = (struct claim){handle_of(v), CLAIM_LEFT, left->epoch, 0, left->owner};
         node->is_locked[v] = true;
-        error = take(taker,
-                     &(struct claim){handle_of(v), states[row->state], row->epoch, row->recovered});
+        error = take(taker, &claim);
         node->is_locked[v] = false;
     }
     return error;
@@ -293,6 +303,7 @@ write_incoming(struct node *node, unsigned volume)
     if (node->pulled[volume].state != INCOMING || node->rows[volume].state != NONE)
         return;
     node->rows[volume] = node->pulled[volume];
+    node->left[volume] = (struct left){0};
     node->pulled[volume] = (struct row){0};
 }
 
@@ -330,6 +341,18 @@ become_live(struct node *node, unsigned volume)
     check_volume(volume);
 }
 
+static void
+leave(struct node *node, unsigned volume, const struct owner *owner)
+{
+    bool was_here = node->rows[volume].state != INCOMING;
+    node->rows[volume] = (struct row){0};
+    if (!was_here || !owner->node_id[0])
+        return;
+    node->left[volume].epoch = (unsigned)owner->epoch;
+    strcpy(node->left[volume].owner, owner->node_id);
+    world.left++;
+}
+
 /* Rule 5. */
 static void
 decide(struct node *node, unsigned volume)
@@ -351,7 +374,7 @@ decide(struct node *node, unsigned volume)
         world.deletions++;
         check_volume(volume);
     } else {
-        *row = (struct row){0};
+        leave(node, volume, &owner);
     }
 }
 
@@ -371,6 +394,7 @@ recover(struct node *node, unsigned volume)
         return;
     unsigned epoch = (unsigned)owner.epoch + 1;
     node->rows[volume] = (struct row){INCOMING, epoch, lost, 0, epoch};
+    node->left[volume] = (struct left){0};
 }
 
 /* Rule 13: the node has started, or something has changed. */
@@ -391,17 +415,24 @@ compare(struct node *node, unsigned volume)
         row->epoch = (unsigned)owner.epoch;
         return;
     }
-    *row = (struct row){0};
+    leave(node, volume, &owner);
     world.superseded++;
 }
 
+/* A node that has LEFT removes that. */
 static bool
 is_clean(const char *id, unsigned volume)
 {
-    for (unsigned n = 0; n < NODES; n++)
-        if (!strcmp(world.nodes[n].id, id))
-            return world.nodes[n].rows[volume].state == NONE &&
-                   !world.nodes[n].pulled[volume].epoch && !world.nodes[n].is_locked[volume];
+    for (unsigned n = 0; n < NODES; n++) {
+        struct node *node = &world.nodes[n];
+        if (strcmp(node->id, id) != 0)
+            continue;
+        if (node->rows[volume].state != NONE || node->pulled[volume].epoch ||
+            node->is_locked[volume])
+            return false;
+        node->left[volume] = (struct left){0};
+        return true;
+    }
     return false;
 }
 
@@ -495,7 +526,8 @@ begin_run(uint64_t seed)
                            .forgotten = world.forgotten,
                            .recoveries = world.recoveries,
                            .superseded = world.superseded,
-                           .given_up = world.given_up};
+                           .given_up = world.given_up,
+                           .left = world.left};
     world.rows = open_memory();
     for (int n = 0; n < NODES; n++) {
         struct node *node = &world.nodes[n];
@@ -536,6 +568,8 @@ check_end(unsigned volume)
         struct owner owner = {.epoch = 0};
         others += row->state != NONE && row->state != LIVE;
         expect(reads(node, volume, &owner), "is not settled", volume);
+        expect(!world.is_deleted[volume] || (!owner.epoch && !node->left[volume].epoch),
+               "is deleted, and not forgotten", volume);
         if (row->state != LIVE)
             continue;
         live++;
@@ -585,14 +619,15 @@ main(int argc, char **argv)
     if (argc > 1)
         fprintf(stderr,
                 "%u moves, %u of them back home, %u deletions, %u of them forgotten, %u "
-                "losses, %u crashes, %u late writes, %u recoveries, %u superseded, %u given up\n",
+                "losses, %u crashes, %u late writes, %u recoveries, %u superseded, %u given up, %u "
+                "left\n",
                 world.moves, world.returns, world.deletions, world.forgotten, world.losses,
                 world.crashes, world.late_writes, world.recoveries, world.superseded,
-                world.given_up);
+                world.given_up, world.left);
     uint64_t runs = last - first + 1;
     CHECK(world.moves > runs && world.deletions > runs / 20 && world.forgotten > runs / 40);
     CHECK(world.losses > runs && world.crashes > runs && world.late_writes > runs);
-    CHECK(world.returns > runs / 20);
+    CHECK(world.returns > runs / 20 && world.left > runs);
     CHECK(world.recoveries > runs && world.superseded > runs && world.given_up > runs / 20);
     return check_report("owners_random");
 }
