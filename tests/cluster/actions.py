@@ -2,6 +2,7 @@
 """What a client of the cluster does: one attempt of each call, and what the model learns from it."""
 
 import os
+import stat
 
 from lab import TOPOLOGY
 from model import DELETING, GONE, SLOT_BYTES, SLOTS, THERE, content_bytes
@@ -46,6 +47,35 @@ def node_of(volume):
 def is_of_node_that_answers(entry):
     """The volumes of a node that does not answer are listed as they were seen last, and say so."""
     return not entry.get("status", {}).get("volumeCondition", {}).get("abnormal", False)
+
+
+def write_all(descriptor, data, offset):
+    if os.pwrite(descriptor, data, offset) != len(data):
+        raise OSError("it is full, and should not be")
+    os.fsync(descriptor)
+
+
+def write_slot(path, slot, data):
+    with open(path, "r+b", buffering=0) as device:
+        if not stat.S_ISBLK(os.fstat(device.fileno()).st_mode):
+            raise OSError("it is not published")
+        write_all(device.fileno(), data, slot * SLOT_BYTES)
+
+
+def write_new_file(path, name, data):
+    """Durably, with its name. The volume may be unmounted meanwhile: nothing is written beside it."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if os.fstat(directory).st_dev == os.stat(os.path.dirname(path)).st_dev:
+            raise OSError("it is not published")
+        file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o666, dir_fd=directory)
+        try:
+            write_all(file, data, 0)
+        finally:
+            os.close(file)
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 class Actions:
@@ -181,36 +211,37 @@ class Actions:
 
     def write(self, thing, node, rng):
         """Publishes it on the node, writes one file, unpublishes it."""
-        path = f"{self.lab.base}/at/{thing.name}"
+        path = f"{self.lab.base}/at/{node}/{thing.name}"
+        cuts = self.lab.cuts(node)
         os.makedirs(path + ".staged", exist_ok=True)
         if (node, path) not in thing.paths:
             thing.paths.append((node, path))
         if self.publish(thing, node, path):
             try:
-                self.write_file(thing, path, rng)
+                self.write_file(thing, node, path, rng)
             except OSError as error:
-                self.journal.problem(f"write to {thing.name} at {node}: {error}")
+                if cuts == self.lab.cuts(node):
+                    self.journal.problem(f"write to {thing.name} at {node}: {error}")
         self.unpublish(thing, node, path)
 
-    def write_file(self, thing, path, rng):
+    def write_file(self, thing, node, path, rng):
+        cuts = self.lab.cuts(node)
         seed = rng.getrandbits(48)
         if thing.kind == "block":
             name, size = f"{rng.randrange(SLOTS)}", SLOT_BYTES
-            file, offset = path, int(name) * SLOT_BYTES
         else:
             name = f"{seed:012x}"
             used = max(sum(size for _, size in one.values()) for one in thing.contents)
             room = min(thing.size // 2, LARGE) - used
             size = rng.choice([one for one in SIZES if one < room] or SIZES[:1])
-            file, offset = f"{path}/{name}", 0
-        descriptor = os.open(file, os.O_WRONLY | (0 if thing.kind == "block" else os.O_CREAT))
-        try:
-            if os.pwrite(descriptor, content_bytes(seed, size), offset) != size:
-                raise OSError("it is full, and should not be")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        thing.write(name, seed, size)
+        thing.begin_write(name)
+        if thing.kind == "block":
+            write_slot(path, int(name), content_bytes(seed, size))
+        else:
+            write_new_file(path, name, content_bytes(seed, size))
+        if cuts != self.lab.cuts(node):  # it may have been written to memory that is gone
+            raise OSError("the power was cut")
+        thing.end_write(name, seed, size)
         self.journal.write("wrote", thing.name, name, size)
 
     # ---- asking ----

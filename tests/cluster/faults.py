@@ -5,6 +5,8 @@ end. Only the thread that has started the servers uses it."""
 import time
 
 LONGEST_SECONDS = 7
+COPY_SECONDS = 1.5
+FAR_CUTS = 0.2  # of power cuts: those of a registry
 
 
 class Injector:
@@ -26,6 +28,16 @@ class Injector:
         process = self.lab.processes[name]
         process.stop()
         return f"stop {name}", process.resume
+
+    def cut_power(self, name):
+        machine, process = self.lab.machines[name], self.lab.processes[name]
+        mode = machine.cut(process, self.rng)
+
+        def boot():
+            machine.boot()
+            process.start()
+
+        return f"power of {name} ({mode})", boot
 
     def unplug(self, name):
         self.lab.network.unplug(name)
@@ -49,6 +61,8 @@ class Injector:
         """One fault at random; None: its machine is broken already."""
         lab, rng = self.lab, self.rng
         others = lab.registries + lab.members
+        if lab.machines:
+            return self.pick_power()
         kind = rng.choices(
             ["kill", "stop", "unplug", "pair", "far", "kill-other", "stop-other"],
             [5, 3, 3, 4, 2, 3, 2],
@@ -65,6 +79,16 @@ class Injector:
         if kind == "unplug":
             return self.unplug(rng.choice(lab.nodes + others))
         return self.kill(name) if kind.startswith("kill") else self.stop(name)
+
+    def pick_power(self):
+        """Mostly in the middle of a copy."""
+        lab, rng = self.lab, self.rng
+        lab.has_begun.clear()
+        if rng.random() < 0.8 and lab.has_begun.wait(COPY_SECONDS):
+            time.sleep(rng.choice([0, rng.uniform(0, 0.1), rng.uniform(0, COPY_SECONDS)]))
+        is_far = rng.random() < FAR_CUTS
+        name = rng.choice(lab.registries if is_far else lab.in_use or lab.nodes)
+        return self.cut_power(name) if lab.processes[name].is_running() else None
 
     def begin(self, ends):
         picked = self.pick()

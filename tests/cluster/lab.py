@@ -5,9 +5,11 @@ mutual TLS between all of them. The nodes know the registries by one name."""
 import os
 import pathlib
 import subprocess
+import threading
 
 from calls import Client
 from network import Network
+from power import PowerMachine, build, share_mounts
 from processes import Process, wait_until
 
 PORT = 8999
@@ -29,11 +31,29 @@ class Lab:
         self.processes = {}
         self.clients = {}
         self.in_use = []  # the nodes of the last copy that was begun: faults prefer them
+        self.has_begun = threading.Event()  # a copy
         self.pki = self.base / "pki"
+        self.machines = {}  # those whose power can be cut
         self.make_names()
         self.make_certificates()
+        if options.power:
+            self.make_machines()
 
     # ---- preparing ----
+
+    def make_machines(self):
+        share_mounts(self.base)
+        program = build(self.base)
+        for name in self.nodes + self.registries:
+            self.machines[name] = PowerMachine(name, self.base, program)
+
+    def begin_copy(self, *nodes):
+        self.in_use = [node for node in nodes if node]
+        self.has_begun.set()
+
+    def cuts(self, name):
+        """How often the power of the machine was cut."""
+        return self.machines[name].cuts if name in self.machines else 0
 
     def make_names(self):
         """A name with the addresses of all registries, for the processes of this test."""
@@ -68,7 +88,10 @@ class Lab:
     # ---- starting ----
 
     def add(self, name, words):
-        command = self.network.command(name, [str(word) for word in words])
+        words = [str(word) for word in words]
+        if name in self.machines:
+            words = self.machines[name].command(words)
+        command = self.network.command(name, words)
         self.processes[name] = Process(name, command, self.base / f"{name}.log")
 
     def add_member(self, name):
@@ -104,6 +127,8 @@ class Lab:
         words += ["--backend", backend]
         if backend != "dir":
             words += ["--pool-size", "2Gi"]
+        if self.machines:  # copies last long enough to be cut off
+            words += ["--transfer-rate", "20Mi"]
         self.serve(name, "node,controller", words + self.tls(f"node.{name}"))
         self.clients[name] = Client(self.skycap, self.socket(name))
 
@@ -116,6 +141,8 @@ class Lab:
         backends = self.options.backends.split(",")
         for i, name in enumerate(self.nodes):
             self.add_node(name, backends[i % len(backends)])
+        for machine in self.machines.values():
+            machine.boot()
         for process in self.processes.values():
             process.start()
         problem = self.settle()
@@ -152,8 +179,12 @@ class Lab:
         return [problem for problem in problems if problem]
 
     def kill(self):
+        for name, machine in self.machines.items():
+            machine.clear(self.processes.get(name))
         for process in self.processes.values():
             process.kill()
+        if self.machines:
+            subprocess.run(["umount", "--lazy", self.base])
 
 
 def undo_storage(base):

@@ -32,6 +32,7 @@ class Thing:
         self.id = None
         self.node = None  # where it is; None: unknown
         self.contents = []  # the possible ones
+        self.loose = set()  # names in them of which nobody knows what is there: their write was cut off
         self.size = 0
         self.sizes_maybe = []
         self.is_busy = False
@@ -59,8 +60,14 @@ class Thing:
         """For each attempt: what it copies, if it is this one that succeeds."""
         for content in self.source.contents if self.source else [{}]:
             self.add_content(content)
+        if self.source:
+            self.loose |= self.source.loose
 
-    def write(self, name, seed, size):
+    def begin_write(self, name):
+        self.loose.add(name)
+
+    def end_write(self, name, seed, size):
+        self.loose.discard(name)
         for content in self.contents:
             content[name] = (seed, size)
 

@@ -26,7 +26,7 @@ FEW_ROUNDS, FEW_SECONDS = 5, 90  # for make test
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
-def parse():
+def parse(flags):
     parser = argparse.ArgumentParser(description="Rounds of faults in a cluster of five nodes.")
     parser.add_argument("--rounds", type=int, help=f"default {FEW_ROUNDS}, if there is time")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
@@ -36,24 +36,28 @@ def parse():
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=10, help="of faults in a round")
     parser.add_argument("--faults", type=int, default=4, help="in a round, at most")
+    parser.add_argument(
+        "--power", action="store_true", help="cut the power of the nodes' and registries' disks, nothing else"
+    )
     parser.add_argument("--moves", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--limit", type=float, help="begin no round after so many seconds")
     parser.add_argument("--go-on", action="store_true", help="after a problem, too")
-    options = parser.parse_args()
+    options = parser.parse_args([*flags, *sys.argv[1:]])
     if not options.rounds:
-        options.rounds, options.limit = FEW_ROUNDS, FEW_SECONDS
+        options.rounds, options.limit = FEW_ROUNDS, options.limit or FEW_SECONDS
     build = os.environ.get("SKYCAP_BUILD") or ROOT / "build"
     options.skycap = str(pathlib.Path(build) / "skycap")
     return options
 
 
-def enter_namespaces():
+def enter_namespaces(options):
     if os.environ.get("OWN_NAMESPACE"):
         return
     if not is_allowed():
         print("needs root and the right to make namespaces")
         sys.exit(SKIPPED)
-    for tool in ("etcd", "mkfs.btrfs", "mkfs.xfs", "losetup", "ip"):
+    tools = ["mkfs.btrfs", "mkfs.xfs", "mkfs.ext4", "losetup", "ip"]
+    for tool in tools + (["etcd"] if options.store == "etcd" else []):
         if not shutil.which(tool):
             print(f"needs {tool}, which is not installed")
             sys.exit(SKIPPED)
@@ -77,7 +81,7 @@ class Rounds:
         began = time.monotonic()
         rng = random.Random(f"{options.seed}/{number}")
         journal.round = number
-        journal.is_calm = number % 8 == 0
+        journal.is_calm = number % 8 == 0 and not options.power
         stopping = threading.Event()
         workers = [
             Worker(self.actions, random.Random(f"{options.seed}/{number}/{i}"), stopping, options)
@@ -147,9 +151,9 @@ def interrupt(number, frame):
     raise KeyboardInterrupt
 
 
-def main():
-    options = parse()
-    enter_namespaces()
+def main(flags=()):
+    options = parse(flags)
+    enter_namespaces(options)
     signal.signal(signal.SIGTERM, interrupt)
     given = os.environ.get("SKYCAP_TMP")
     options.base = tempfile.mkdtemp(prefix="skycap-rounds-", dir=given)

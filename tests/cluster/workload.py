@@ -106,7 +106,7 @@ class Worker(threading.Thread):
         node = self.rng.choice([*self.actions.lab.nodes, None])
         name = self.model.new_name("c")
         request = volume_request(name, source.kind, source.size, node, source)
-        self.actions.lab.in_use = [one for one in (source.node, node) if one]
+        self.actions.lab.begin_copy(source.node, node)
         self.begin(Thing(name, False, source.kind, request, source))
         self.model.release(source)
 
@@ -168,14 +168,16 @@ class Worker(threading.Thread):
         if snapshot:
             nodes = self.actions.lab.nodes
             targets = self.rng.sample(nodes, self.rng.randint(1, len(nodes)))
-            self.actions.lab.in_use = [one for one in (snapshot.node, targets[0]) if one]
+            self.actions.lab.begin_copy(snapshot.node, targets[0])
             self.actions.spread(snapshot, self.entry(), targets)
             self.model.release(snapshot)
 
     def move(self):
         volume = self.taken(lambda one: is_there(one) and not one.is_snapshot)
         if volume:
-            self.actions.move(volume, self.entry(), self.rng.choice(self.actions.lab.nodes))
+            target = self.rng.choice(self.actions.lab.nodes)
+            self.actions.lab.begin_copy(volume.node, target)
+            self.actions.move(volume, self.entry(), target)
             self.model.release(volume)
 
     def get(self):

@@ -25,6 +25,13 @@ def wait_until(condition, what, seconds=20):
         time.sleep(0.002)
 
 
+def build_disk(work, name, *flags):
+    program = work / name
+    sources = [HERE / f"{name}.c", HERE / "volatile_disk.c"]
+    subprocess.run(["gcc", *FLAGS, "-o", program, *sources, *flags], check=True)
+    return program
+
+
 class Machine:
     grows_ext4 = True  # while it is mounted
     slowness = 1  # time limits are longer by this factor
@@ -36,12 +43,6 @@ class Machine:
         self.record = work / "record"
         self.task = work / "task"
         self.statistics = work / "statistics"
-
-    def build(self, name, *flags):
-        program = self.work / name
-        sources = [HERE / f"{name}.c", HERE / "volatile_disk.c"]
-        subprocess.run(["gcc", *FLAGS, "-o", program, *sources, *flags], check=True)
-        return program
 
     def write_task(self, task, **more):
         self.record.write_bytes(b"")

@@ -10,7 +10,7 @@ import os
 import shlex
 import subprocess
 
-from machine import HERE, Machine, wait_until
+from machine import HERE, Machine, build_disk, wait_until
 
 ACCEL = os.environ.get("ACCEL", "-accel tcg,thread=multi,tb-size=512 -cpu max")
 KERNEL_WORDS = "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable mitigations=off"
@@ -24,7 +24,7 @@ class QemuMachine(Machine):
     def __init__(self, work, skycap, kernel):
         """`kernel`: a directory with an unpacked Debian kernel package."""
         super().__init__(work)
-        self.program = self.build("volatile-disk-nbd")
+        self.program = build_disk(work, "volatile-disk-nbd")
         self.socket = work / "disk.sock"
         self.qemu = self.server = None
         subprocess.run([HERE / "make-guest", work, skycap, kernel], check=True)
