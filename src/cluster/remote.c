@@ -129,20 +129,15 @@ note_result(struct remote *remote, const struct error *error)
                               memory_order_relaxed);
 }
 
-/* The reply may be larger than the limit for the caller's own request. */
-static void
-make_room(struct arena *arena)
-{
-    if (arena->limit < arena->used + 2 * MAX_REPLY_BYTES)
-        arena->limit = arena->used + 2 * MAX_REPLY_BYTES;
-}
-
 struct error *
 remote_ask(struct remote *remote, struct call *call, const struct method *method,
            const ProtobufCMessage *request, uint64_t timeout_ns, void *reply)
 {
-    struct call_options options = {.timeout_ns = timeout_ns, .parent = call_as_parent(call)};
-    make_room(call_arena(call));
+    struct call_options options = {
+        .timeout_ns = timeout_ns,
+        .parent = call_as_parent(call),
+        .charge = call_make_room(call, 2 * MAX_REPLY_BYTES),
+    };
     struct error *error =
         channel_call(remote->channel, method, request, &options, call_arena(call), reply);
     note_result(remote, error);

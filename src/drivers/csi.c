@@ -106,14 +106,6 @@ make_via(struct csi_driver *csi, struct call *call, struct metadata *own)
 
 /* ---- calls ---- */
 
-/* One call may read many pages; the limit of its own request is not for these answers. */
-static void
-make_room(struct arena *arena)
-{
-    if (arena->limit < arena->used + REPLY_ROOM)
-        arena->limit = arena->used + REPLY_ROOM;
-}
-
 static struct error *
 csi_call(struct driver *driver, struct call *call, const struct method *method,
          const ProtobufCMessage *request, ProtobufCMessage *reply)
@@ -128,10 +120,10 @@ csi_call(struct driver *driver, struct call *call, const struct method *method,
         .timeout_ns = csi->timeout_ns,
         .metadata = make_via(csi, call, &own),
         .parent = call_as_parent(call),
+        .charge = call_make_room(call, REPLY_ROOM),
     };
     ProtobufCMessage *answer;
     bool was_hurried = is_hurried(csi, call);
-    make_room(call_arena(call));
     error = channel_call(endpoint->channel, method, request, &options, call_arena(call), &answer);
     if (!error)
         memcpy(reply, answer, method->output->sizeof_message);

@@ -12,7 +12,7 @@
 /* ---- lists that grow in the call's arena ---- */
 
 struct messages {
-    struct arena *arena;
+    struct call *call;
     const struct registry *registry;
     int64_t now_ms;
     void **items;
@@ -23,7 +23,7 @@ struct messages {
 static struct messages
 messages_of(struct call *call)
 {
-    return (struct messages){call_arena(call), call_context(call), clock_unix_ms()};
+    return (struct messages){call, call_context(call), clock_unix_ms()};
 }
 
 static bool
@@ -37,7 +37,7 @@ add(struct messages *messages, void *message)
 {
     if (messages->count == messages->capacity) {
         messages->capacity = messages->capacity ? 2 * messages->capacity : 64;
-        void **items = arena_alloc(messages->arena, messages->capacity * sizeof *items);
+        void **items = arena_alloc(call_arena(messages->call), messages->capacity * sizeof *items);
         if (messages->count)
             memcpy(items, messages->items, messages->count * sizeof *items);
         messages->items = items;
@@ -51,7 +51,8 @@ make(struct messages *messages, size_t message_size, const char *first, size_t f
      const char *second, char *texts[2])
 {
     size_t second_size = strlen(second);
-    char *block = arena_alloc(messages->arena, message_size + first_size + second_size + 2);
+    char *block =
+        arena_alloc(call_arena(messages->call), message_size + first_size + second_size + 2);
     texts[0] = block + message_size;
     texts[1] = texts[0] + first_size + 1;
     memcpy(texts[0], first, first_size);
@@ -79,16 +80,17 @@ register_controller(struct call *call, const Oim__V0__RegisterControllerRequest 
 static struct error *
 add_controller(void *context, const struct entry *entry)
 {
+    struct messages *messages = context;
     size_t id_size;
     char *texts[2];
-    if (!path_is_address(entry->path, &id_size) || !is_current(context, entry))
+    if (!path_is_address(entry->path, &id_size) || !is_current(messages, entry))
         return NULL;
     Oim__V0__DBEntry *message =
-        make(context, sizeof *message, entry->path, id_size, entry->value, texts);
+        make(messages, sizeof *message, entry->path, id_size, entry->value, texts);
     oim__v0__dbentry__init(message);
     message->controller_id = texts[0];
     message->address = texts[1];
-    return NULL;
+    return call_charge_arena(messages->call);
 }
 
 static struct error *
@@ -120,15 +122,16 @@ set_value(struct call *call, const Oim__V0__SetValueRequest *request, Oim__V0__S
 static struct error *
 add_value(void *context, const struct entry *entry)
 {
+    struct messages *messages = context;
     char *texts[2];
-    if (!is_current(context, entry))
+    if (!is_current(messages, entry))
         return NULL;
     Oim__V0__Value *message =
-        make(context, sizeof *message, entry->path, strlen(entry->path), entry->value, texts);
+        make(messages, sizeof *message, entry->path, strlen(entry->path), entry->value, texts);
     oim__v0__value__init(message);
     message->path = texts[0];
     message->value = texts[1];
-    return NULL;
+    return call_charge_arena(messages->call);
 }
 
 static struct error *

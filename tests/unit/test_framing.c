@@ -276,7 +276,8 @@ decoded_bytes_are_charged_as_they_come(void)
     struct message *message AUTO(memory_cleanup) = message_of(bytes, 2 * COUNT);
     for (size_t limit = 64u << 10; limit <= 16u << 20; limit *= 16) {
         struct pool whole = {.limit = limit};
-        struct charge charge = {.budget = &(struct budget){.pool = &whole}};
+        struct charge charge = {.budget = &(struct budget){.pool = &whole},
+                                .free = ADMISSION_CALL_BYTES};
         struct arena arena AUTO(arena_clear);
         ProtobufCMessage *decoded;
         arena_init(&arena, NULL, 0, SIZE_MAX);

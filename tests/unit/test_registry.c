@@ -326,6 +326,32 @@ a_page_of_large_values_is_cut(void)
     office_close(&office);
 }
 
+/* oim.v0 has no pages, so a reply has everything; it is charged while it is collected. */
+static void
+replies_without_pages_have_a_limit(void)
+{
+    enum { VALUES = 300, SIZE = 3000 };
+    struct office office;
+    static char value[SIZE + 1];
+    Oim__V0__GetValuesRequest request = OIM__V0__GET_VALUES_REQUEST__INIT;
+    Oim__V0__GetValuesReply *reply;
+    office_open(&office);
+    memset(value, 'x', SIZE);
+    for (int i = 0; i < VALUES; i++)
+        CHECK_CODE(set_value(&office, arena_print(&office.arena, "many/%d", i), value), CODE_OK);
+    CHECK_CODE(ask(&office, OIM_V0_REGISTRY_GET_VALUES, &request.base, &reply), CODE_OK);
+    CHECK_NUMBER((long long)reply->n_values, VALUES);
+    struct pool *pool = &runtime_loop(office.runtime)->admission.bytes;
+    pool->limit = 1 << 20; /* the client may have half of it */
+    struct error *error = ask(&office, OIM_V0_REGISTRY_GET_VALUES, &request.base, &reply);
+    CHECK(error && error->code == CODE_RESOURCE_EXHAUSTED);
+    CHECK(error && strstr(error->message, "ask for less at a time"));
+    error_free(error);
+    request.path = (char *)"many/7";
+    CHECK_CODE(ask(&office, OIM_V0_REGISTRY_GET_VALUES, &request.base, &reply), CODE_OK);
+    office_close(&office);
+}
+
 static void
 a_token_of_something_else_is_refused(void)
 {
@@ -384,6 +410,7 @@ main(void)
     attributes_are_counted();
     pages_go_on_where_the_last_one_ended_whatever_is_deleted();
     a_page_of_large_values_is_cut();
+    replies_without_pages_have_a_limit();
     a_token_of_something_else_is_refused();
     metrics_count_controllers_and_nodes();
     return check_report("test_registry");

@@ -38,7 +38,35 @@ take_stream(struct call *call)
     return error;
 }
 
-static const struct csi_v1_identity identity = {.probe = {answer_probe}};
+#define PART_BYTES (64u << 10)
+#define MOST_PARTS 64u
+
+/* How many parts a handler could make before it was refused, and what was charged for them then. */
+static unsigned parts_made;
+static size_t parts_charged;
+
+/* The answer is collected in parts, each of which stays in memory. */
+static struct error *
+collect_parts(struct call *call, const Csi__V1__GetPluginInfoRequest *request,
+              Csi__V1__GetPluginInfoResponse *reply)
+{
+    (void)request;
+    (void)reply;
+    struct error *error = NULL;
+    for (parts_made = 0; !error && parts_made < MOST_PARTS; parts_made++) {
+        struct call *part = call_new_part(call, 0);
+        arena_alloc(call_arena(part), ADMISSION_WORK_BYTES + PART_BYTES);
+        error = call_charge_arena(part);
+        parts_charged = atomic_load(&call_peer(call)->account->bytes.used);
+        call_join_part(call, part);
+        if (!error)
+            error = call_charge_arena(call);
+    }
+    return error;
+}
+
+static const struct csi_v1_identity identity = {.probe = {answer_probe},
+                                                .get_plugin_info = {collect_parts}};
 static const struct plugin_grpcbroker broker = {.start_stream = {take_stream}};
 
 static void
@@ -522,6 +550,29 @@ what_is_proxied_is_charged_to_its_client(void)
     ends_close(&behind);
 }
 
+static void
+parts_of_a_call_are_charged_to_its_client(void)
+{
+    struct site site;
+    struct arena arena AUTO(arena_clear);
+    Csi__V1__GetPluginInfoRequest request = CSI__V1__GET_PLUGIN_INFO_REQUEST__INIT;
+    Csi__V1__GetPluginInfoResponse *reply;
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    site_open(&site, (struct runtime_options){.max_buffered_bytes = 1 << 20},
+              (struct server_options){0});
+    CHECK_CODE(channel_call(site.ends.channel, CSI_V1_IDENTITY_GET_PLUGIN_INFO, &request.base, NULL,
+                            &arena, &reply),
+               CODE_RESOURCE_EXHAUSTED);
+    /* Half of what is shared, three quarters of a MiB. */
+    CHECK(parts_made > 1 && parts_made < 6);
+    CHECK(parts_charged > 200 << 10 && parts_charged <= 400 << 10);
+    CHECK_CODE(probe(site.ends.channel, NULL), CODE_OK);
+    for (unsigned i = 0; i < PATIENCE_MS && bytes_used(&site); i++)
+        sleep_ms(1);
+    CHECK_NUMBER(bytes_used(&site), 0);
+    site_close(&site);
+}
+
 int
 main(void)
 {
@@ -535,5 +586,6 @@ main(void)
     a_stream_that_finds_the_queue_full_holds_no_thread();
     watches_of_health_hold_no_thread();
     what_is_proxied_is_charged_to_its_client();
+    parts_of_a_call_are_charged_to_its_client();
     return check_report("test_rpc_admission");
 }

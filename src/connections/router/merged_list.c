@@ -76,6 +76,7 @@ struct listing {
     size_t room; /* entries that still fit */
     size_t answered;
     struct error *failure;    /* of one that was left out */
+    struct error *refusal;    /* the client holds too much memory: the list fails */
     const char *left_out;     /* as in the token */
     struct listed_once *once; /* NULL: an entry may be listed twice */
     bool *recalled;           /* of each entry: its node did not answer */
@@ -257,6 +258,9 @@ list_source(struct listing *listing, struct source *source)
         struct error *error = find_page(listing, source, &at, &page);
         if (error) /* cppcheck-suppress returnDanglingLifetime ; it does not point to the page */
             return error;
+        listing->refusal = call_charge_arena(listing->list->call);
+        if (listing->refusal)
+            return NULL;
         char *unfinished = take_page(listing, &at, &page, source->is_left_out);
         if (unfinished)
             listing->out->next_token = unfinished;
@@ -380,6 +384,8 @@ list_all(struct listing *listing, const struct token *start)
     for (size_t i = 0; i < listing->count && !error && !listing->out->next_token[0]; i++) {
         listing->rest = listing->count - i;
         error = list_from(listing, &listing->sources[i], start);
+        if (!error)
+            error = STEAL(listing->refusal);
     }
     for (size_t i = 0; i < listing->count; i++)
         error_free(listing->sources[i].error);

@@ -18,6 +18,7 @@
 #include "rpc/tls/tls.h"
 
 struct channel;
+struct charge;
 struct client_call;
 struct parent_call;
 
@@ -66,6 +67,8 @@ struct call_options {
      * cancellation apply to this call too.
      */
     struct parent_call *parent;
+    /* Unary: of the arena that gets the reply (call_make_room); NULL: it is not charged. */
+    struct charge *charge;
     bool wait_for_ready; /* wait until the server is reachable instead of failing at once */
 };
 

@@ -69,12 +69,12 @@ struct error *
 client_call_recv(struct client_call *call, struct arena *arena, void *out)
 {
     ProtobufCMessage *decoded = NULL;
-    bool notify;
+    bool notify, is_own = call->account == call->loop->admission.own;
     struct message *message = mailbox_take(&call->mailbox, &notify);
     notify_loop(call, notify);
     struct error *error = NULL;
     if (message)
-        error = client_call_unpack(call, message, arena, NULL, &decoded);
+        error = client_call_unpack(call, message, arena, is_own ? NULL : &call->decoded, &decoded);
     memcpy(out, &decoded, sizeof decoded);
     return error;
 }
@@ -156,7 +156,7 @@ channel_call(struct channel *channel, const struct method *method, const Protobu
     mailbox_wait_closed(&call->mailbox);
     error = STEAL(call->result);
     if (!error)
-        error = client_call_take_reply(call, arena, NULL, reply);
+        error = client_call_take_reply(call, arena, options ? options->charge : NULL, reply);
     client_call_release(call);
     return error;
 }

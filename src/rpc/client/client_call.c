@@ -24,6 +24,7 @@ client_call_release(struct client_call *call)
     /* The analyzer ignores the reference count. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     mailbox_clear(&call->mailbox, &call->account->bytes);
     message_reader_clear(&call->reader);
+    charge_clear(&call->decoded);
     chunk_queue_clear(&call->stream.out);
     response_clear(&call->response);
     arena_clear(&call->arena);
@@ -356,6 +357,7 @@ client_call_new(struct channel *channel, const struct method *method,
         for (struct metadata_entry *e = options->metadata->first; e; e = e->next)
             metadata_add_bytes(&call->metadata, &call->arena, e->key, e->key_size, e->value,
                                e->value_size);
+    call->decoded = (struct charge){&call->account->bytes, 0, ADMISSION_WORK_BYTES};
     message_reader_init(&call->reader, &call->account->bytes, channel->max_message_bytes);
     mailbox_init(&call->mailbox);
     call->start.run = start_by_task;

@@ -55,6 +55,7 @@ struct client_call {
     struct message_reader reader;
     size_t uncredited;
     struct mailbox mailbox;
+    struct charge decoded; /* of a stream for a client: the message that was received last */
     struct response response;
     struct error *result; /* set when finished; NULL: OK */
     /* Called on the loop when the call has finished. NULL: a thread waits on the mailbox. */

@@ -17,7 +17,7 @@
 #define SECOND_CAPACITY (128u * 1024)
 /* Deflate compresses at most by this factor. */
 #define MAX_INFLATION 1032u
-/* Decoded bytes beyond those charged with every call are charged in steps of this size. */
+/* Bytes of arenas are charged in steps of this size. */
 #define DECODED_STEP_BYTES (16u * 1024)
 #define FLAG_PLAIN 0
 #define FLAG_COMPRESSED 1
@@ -208,25 +208,25 @@ framing_pack(const ProtobufCMessage *message, struct chunk **out)
     return NULL;
 }
 
+bool
+charge_arena(struct charge *charge, const struct arena *arena, size_t more)
+{
+    size_t wanted = arena->used + more, covered = charge->size + charge->free;
+    if (wanted <= covered)
+        return true;
+    size_t step = wanted - covered;
+    step = step < DECODED_STEP_BYTES ? DECODED_STEP_BYTES : step;
+    if (!budget_take(charge->budget, step))
+        return false;
+    charge->size += step;
+    return true;
+}
+
 struct decoder {
     struct arena *arena;
     struct charge *charge;
     bool is_refused; /* by the budget */
 };
-
-/* The first ADMISSION_CALL_BYTES are charged with the call itself. */
-static bool
-charge_decoded(struct decoder *decoder, size_t size)
-{
-    struct charge *charge = decoder->charge;
-    if (!charge || decoder->arena->used + size <= charge->size + ADMISSION_CALL_BYTES)
-        return true;
-    size_t step = size < DECODED_STEP_BYTES ? DECODED_STEP_BYTES : size;
-    decoder->is_refused = !budget_take(charge->budget, step);
-    if (!decoder->is_refused)
-        charge->size += step;
-    return !decoder->is_refused;
-}
 
 void
 charge_clear(struct charge *charge)
@@ -240,7 +240,10 @@ static void *
 allocate_in_arena(void *argument, size_t size)
 {
     struct decoder *decoder = argument;
-    return charge_decoded(decoder, size) ? arena_try(decoder->arena, size) : NULL;
+    if (!decoder->charge || charge_arena(decoder->charge, decoder->arena, size))
+        return arena_try(decoder->arena, size);
+    decoder->is_refused = true;
+    return NULL;
 }
 
 static void

@@ -24,10 +24,11 @@ struct message {
     uint8_t bytes[];
 };
 
-/* The budget charge of the decoded messages in an arena; grows with them. */
+/* The budget charge of an arena; grows with the messages in it. */
 struct charge {
     struct budget *budget;
     size_t size;
+    size_t free; /* bytes of the arena that are not charged */
 };
 
 enum message_encoding {
@@ -89,6 +90,9 @@ MUST_CHECK struct error *framing_pack(const ProtobufCMessage *message, struct ch
 MUST_CHECK struct error *framing_unpack(const ProtobufCMessageDescriptor *type,
                                         const struct message *message, struct arena *arena,
                                         struct charge *charge, ProtobufCMessage **out);
+
+/* Charges the arena and `more` bytes. Returns false, and charges nothing, if that is refused. */
+bool charge_arena(struct charge *charge, const struct arena *arena, size_t more);
 
 /* Call after the arena was cleared. */
 void charge_clear(struct charge *charge);

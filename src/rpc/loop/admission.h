@@ -4,8 +4,9 @@
  * when they want more. Nothing else decides this.
  *
  * 1. ACCOUNTS. Everything that a call occupies is charged to the connection of its client: its
- *    headers, its messages as received, inflated and decoded, its reply, and what the proxy and the
- *    relay hold for it. What the process does on its own behalf has an account of its own.
+ *    headers, its messages as received, inflated and decoded, its reply, what the proxy and the
+ *    relay hold for it, and what its handler collects for the reply, beyond ADMISSION_WORK_BYTES.
+ *    What the process does on its own behalf has an account of its own.
  * 2. SHARES. Each connection is guaranteed some bytes, enough for two or three calls whatever the
  *    others do. A quarter of all bytes is set aside for this, for ADMISSION_CONNECTIONS
  *    connections. The rest is shared. Of that, a connection may hold as much as it leaves free: one
@@ -38,6 +39,8 @@
 
 /* Charged for each call besides its headers; covers a small message and the upstream stream. */
 #define ADMISSION_CALL_BYTES 4096u
+/* A handler on a worker may use so much without being charged. */
+#define ADMISSION_WORK_BYTES (64u << 10)
 #define ADMISSION_LOOP_BYTES (64u << 10)
 /* The default limit of a server. */
 #define ADMISSION_CONNECTIONS 1024u

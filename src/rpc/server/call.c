@@ -101,6 +101,32 @@ call_add_trailer(struct call *call, const char *key, const void *value, size_t v
     return metadata_add(&call->reply_trailers, &call->arena, key, value, value_size);
 }
 
+static struct charge *
+charge_of_worker(struct call *call)
+{
+    call->decoded.free = ADMISSION_WORK_BYTES;
+    return &call->decoded;
+}
+
+struct error *
+call_charge_arena(struct call *call)
+{
+    if (charge_arena(charge_of_worker(call), &call->arena, 0))
+        return NULL;
+    return error_new(
+        CODE_RESOURCE_EXHAUSTED,
+        "the memory limit for answers is reached; ask for less at a time, or try again "
+        "later");
+}
+
+struct charge *
+call_make_room(struct call *call, size_t size)
+{
+    if (call->arena.limit < call->arena.used + size)
+        call->arena.limit = call->arena.used + size;
+    return charge_of_worker(call);
+}
+
 void
 call_continue(struct call *call,
               struct error *(*run)(struct call *call, const void *request, void *reply))

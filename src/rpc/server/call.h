@@ -20,6 +20,7 @@
 
 struct call;
 struct channel;
+struct charge;
 struct method;
 struct parent_call;
 struct runtime;
@@ -71,6 +72,17 @@ MUST_CHECK struct error *call_add_trailer(struct call *call, const char *key, co
                                           size_t value_size);
 
 /*
+ * Charges the client for the call's arena. For a handler on a worker that collects a long answer:
+ * call it after each part. RESOURCE_EXHAUSTED: the client holds too much already.
+ */
+MUST_CHECK struct error *call_charge_arena(struct call *call);
+/*
+ * For call_options, if the reply goes into the arena of this call: makes room there for a decoded
+ * reply of `size` bytes, which is charged like the rest.
+ */
+struct charge *call_make_room(struct call *call, size_t size);
+
+/*
  * Streaming: blocks until the client's next message arrives; sets *message to NULL at the end. The
  * message is valid until the next call_recv.
  */
@@ -114,7 +126,7 @@ void call_free_detached(struct call *call);
 /*
  * Creates a detached call for a part of this one's work, possibly on another thread. It has the
  * context, method, metadata and deadline of `whole`, or an earlier deadline unless timeout_ns is 0.
- * Must end before `whole` does.
+ * What it holds is charged to the client of `whole`. Must end before `whole` does.
  */
 struct call *call_new_part(struct call *whole, uint64_t timeout_ns);
 /*

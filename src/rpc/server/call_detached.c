@@ -28,7 +28,7 @@ wake(struct call *call)
 }
 
 static struct call *
-new_on_loop(struct loop *loop, uint64_t timeout_ns)
+new_on_loop(struct loop *loop, struct account *account, uint64_t timeout_ns)
 {
     struct detached *detached = memory_zeroed(sizeof *detached);
     struct call *call = &detached->call;
@@ -37,8 +37,8 @@ new_on_loop(struct loop *loop, uint64_t timeout_ns)
     call->detached_ended = wake;
     call->peer = &detached->peer;
     snprintf(call->peer->address, sizeof call->peer->address, "internal");
-    call->peer->account = call->parent.account = call->loop->admission.own;
-    call->budget = call->decoded.budget = &call->peer->account->bytes;
+    call->peer->account = call->parent.account = account_share(account);
+    call_set_budget(call, &account->bytes);
     call->started_at = timers_now();
     if (timeout_ns && timeout_ns < UINT64_MAX - call->started_at)
         call->parent.deadline_at = call->started_at + timeout_ns;
@@ -52,13 +52,14 @@ new_on_loop(struct loop *loop, uint64_t timeout_ns)
 struct call *
 call_new_detached(struct runtime *runtime, uint64_t timeout_ns)
 {
-    return new_on_loop(runtime_loop(runtime), timeout_ns);
+    struct loop *loop = runtime_loop(runtime);
+    return new_on_loop(loop, loop->admission.own, timeout_ns);
 }
 
 struct call *
 call_new_part(struct call *whole, uint64_t timeout_ns)
 {
-    struct call *part = new_on_loop(whole->loop, timeout_ns);
+    struct call *part = new_on_loop(whole->loop, whole->parent.account, timeout_ns);
     part->scope = whole->scope;
     part->target = whole->target;
     uint64_t deadline_at = whole->parent.deadline_at;
@@ -72,6 +73,8 @@ void
 call_join_part(struct call *whole, struct call *part)
 {
     arena_absorb(&whole->arena, &part->arena);
+    whole->decoded.size += part->decoded.size;
+    part->decoded.size = 0;
     call_free_detached(part);
 }
 
@@ -145,6 +148,7 @@ free_on_loop(struct task *task)
     call_set_data(call, NULL, NULL);
     arena_clear(&call->arena);
     charge_clear(&call->decoded);
+    account_release(call->peer->account);
     sem_destroy(&((struct detached *)call)->relay_ended);
     free(call);
 }

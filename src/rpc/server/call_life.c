@@ -61,6 +61,7 @@ call_set_budget(struct call *call, struct budget *budget)
 {
     call->budget = call->reader.budget = budget;
     call->decoded.budget = call->message_decoded.budget = budget;
+    call->decoded.free = call->message_decoded.free = ADMISSION_CALL_BYTES;
 }
 
 void
