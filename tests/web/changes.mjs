@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a cluster of two: makes, snapshots, clones, and moves what the script has put there: `large`, of which a move takes long.
-import { expect, start, wantsPictures } from './browser.mjs';
+import { expect, faults, start, wantsPictures } from './browser.mjs';
 
 const { page, go, check, giveToken, press, openByKeyboard, picture, forgive, finish } =
     await start();
@@ -150,6 +150,11 @@ await check('a clone of the snapshot appears below it', async () => {
     await detail.getByRole('button', { name: 'Move' }).click();
     await dialog.getByRole('heading', { name: 'Move website-restored' }).waitFor();
     await picture('dark');
+    for (const theme of ['dark', 'light']) {
+        await page.emulateMedia({ colorScheme: theme });
+        const found = await faults(page);
+        expect(found === '', `axe, the dialog in a cluster, ${theme}: ${found}`);
+    }
     await dialog.getByRole('button', { name: 'Close' }).click();
     await page.emulateMedia({ colorScheme: 'light' });
 });
@@ -182,6 +187,11 @@ await check('a move shows its progress', async () => {
         .filter({ hasText: 'Copy volume website-restored' })
         .getByText('from website-monday', { exact: true })
         .waitFor();
+    for (const theme of ['dark', 'light']) {
+        await page.emulateMedia({ colorScheme: theme });
+        const found = await faults(page);
+        expect(found === '', `axe, operations that run, ${theme}: ${found}`);
+    }
     if (wantsPictures)
         await page.waitForFunction(() => document.querySelector('#view progress')?.position > 0.2);
     await picture('operations');
@@ -244,6 +254,11 @@ await check('a snapshot that fails later (stubbed) is told until that is dismiss
     await news.getByText('Taking the snapshot late …').waitFor();
     const told = news.getByText('The snapshot late was not taken: no space left');
     await told.waitFor();
+    for (const theme of ['dark', 'light']) {
+        await page.emulateMedia({ colorScheme: theme });
+        const found = await faults(page);
+        expect(found === '', `axe, with news, ${theme}: ${found}`);
+    }
     await news.getByRole('button', { name: 'Dismiss' }).click();
     await told.waitFor({ state: 'detached' });
     await page.unroute(/\/api\/v1\/snapshots$/);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every view, panel and dialog with axe, light and dark; then a volume by keyboard alone.
+// Every view, panel and dialog with axe, light and dark, locked and unlocked; then a volume by keyboard alone.
 import { expect, faults, start, token } from './browser.mjs';
 
 const views = [
@@ -28,27 +28,66 @@ async function openFirst(view) {
     await page.locator('#detail .lineage').waitFor();
 }
 
-await go('nodes');
-await page.getByText('Live', { exact: true }).waitFor();
-await giveToken();
-for (const theme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme: theme });
+// `open` opens the dialog; then it is refused what it sends, so that it shows an error, too.
+async function checkDialog(what, open) {
+    await open();
+    await dialog.waitFor();
+    await hasNoFaults(`the dialog ${what}`);
+    const error = { message: 'it is refused' };
+    await page.route('**/api/v1/**', (route) =>
+        route.request().method() === 'POST'
+            ? route.fulfill({ status: 409, json: { error } })
+            : route.continue(),
+    );
+    const name = dialog.getByLabel('Name', { exact: true });
+    if ((await name.count()) > 0) await name.fill('x');
+    await dialog.locator('button[type="submit"]').click();
+    await dialog.getByRole('alert').getByText('it is refused').waitFor();
+    await hasNoFaults(`the dialog ${what}, with an error`);
+    await page.unroute('**/api/v1/**');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    forgive('status of 409');
+}
+
+async function checkViews(how) {
     for (const view of views) {
         await go(view);
         await page.getByRole('heading', { level: 1 }).waitFor();
         await page.waitForFunction(
             () => !document.querySelector('main').innerText.includes('Loading'),
         );
-        await hasNoFaults(`${view}, ${theme}`);
+        await hasNoFaults(`${view}, ${how}`);
     }
     for (const view of ['volumes', 'snapshots']) {
         await openFirst(view);
-        await hasNoFaults(`the panel of ${view}, ${theme}`);
+        await hasNoFaults(`the panel of ${view}, ${how}`);
     }
-    await go('volumes');
-    await page.getByRole('button', { name: 'New volume' }).click();
-    await hasNoFaults(`a dialog, ${theme}`);
+}
+
+const click = (name) => page.getByRole('button', { name, exact: true }).click();
+
+await go('nodes');
+await page.getByText('Live', { exact: true }).waitFor();
+for (const theme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme: theme });
+    await checkViews(`${theme}, locked`);
+    await click('Unlock changes');
+    await hasNoFaults(`the dialog for the token, ${theme}`);
     await page.keyboard.press('Escape');
+}
+await giveToken();
+for (const theme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme: theme });
+    await checkViews(`${theme}, unlocked`);
+    await go('volumes');
+    await checkDialog(`New volume, ${theme}`, () => click('New volume'));
+    for (const view of ['volumes', 'snapshots'])
+        for (const name of view === 'volumes' ? ['Clone', 'Snapshot', 'Delete'] : ['Clone', 'Delete'])
+            await checkDialog(`${name} of ${view}, ${theme}`, async () => {
+                await openFirst(view);
+                await click(name);
+            });
 }
 
 await check('a server without a token (stubbed) is not asked for one, but told how to get one', async () => {

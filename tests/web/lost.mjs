@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server ends and starts again, as the script does it when this one says so: lines on stdout, signals by files in the first argument.
-import { base, expect, start, tellScript, token } from './browser.mjs';
+import { base, expect, faults, start, tellScript, token } from './browser.mjs';
 
 const folder = process.argv[2];
 const { page, go, check, forgive, finish } = await start();
@@ -149,6 +149,11 @@ await check('it says when the connection is lost, and from when its data is', as
         'old data looks live',
     );
     expect((await page.getByText('Live', { exact: true }).count()) === 0, 'it still says Live');
+    for (const theme of ['dark', 'light']) {
+        await page.emulateMedia({ colorScheme: theme });
+        const found = await faults(page);
+        expect(found === '', `axe, ${theme}: ${found}`);
+    }
 });
 
 await check('it is live again when the server is, without the alert', async () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections with their states, and repositories with exports and a drill, as the script has made them.
-import { expect, start, tellScript } from './browser.mjs';
+import { expect, faults, start, tellScript } from './browser.mjs';
 
 const folder = process.argv[2];
 const { page, go, check, picture, finish } = await start();
@@ -56,6 +56,19 @@ await check('a repository that cannot be used says why', async () => {
     const archive = page.locator('.repository').filter({ hasText: 'file:///srv/archive' });
     await archive.getByText('failed', { exact: true }).waitFor();
     expect((await archive.locator('.trouble').first().innerText()).length > 0, 'it does not');
+});
+
+await check('axe finds nothing serious in views with content and trouble', async () => {
+    for (const view of ['nodes', 'connections', 'exports'])
+        for (const theme of ['dark', 'light']) {
+            await go(view);
+            await page.emulateMedia({ colorScheme: theme });
+            await page.waitForFunction(() => !/Loading/.test(document.querySelector('main').innerText));
+            const found = await faults(page);
+            expect(found === '', `${view}, ${theme}: ${found}`);
+        }
+    await offsite.getByText('Exports in offsite').click();
+    await row('website-monday').waitFor();
 });
 
 await check('an export that another program has removed is not shown any more', async () => {

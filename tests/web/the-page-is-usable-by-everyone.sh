@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# axe finds nothing serious in any view, light or dark; a keyboard alone is enough to make, find, open, clone and delete a volume, to take a snapshot, and to unlock changes.
-# time-limit: 240
+# axe finds nothing serious in any view or dialog, light or dark, locked or unlocked; a keyboard alone is enough to make, find, open, clone and delete a volume, to take a snapshot, and to unlock changes.
+# time-limit: 400
 source "$(dirname "$0")/../peers.sh"
 source "$(dirname "$0")/../web.sh"
 need_peers go web
