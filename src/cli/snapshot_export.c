@@ -11,7 +11,7 @@
 #include "proto/repositories.pb-c.h"
 
 static const char *repository = "";
-static bool in_background;
+static bool in_background, again;
 
 /* ---- export ---- */
 
@@ -20,6 +20,8 @@ static const struct option export_flags[] = {
      "where to; default: the only one that the server has"},
     {"background", 'b', NULL, OPTION_FLAG, &in_background,
      "print the id of the operation and do not wait for it"},
+    {"again", 0, NULL, OPTION_FLAG, &again,
+     "also if it was exported before: store anew what the repository has lost of it"},
     {0},
 };
 
@@ -28,6 +30,8 @@ print_export(const Skycap__V1__Export *export, const char *where, struct arena *
 {
     double seconds = (double)export->duration_ms / 1000;
     printf("%s is in the repository %s as %.12s\n", export->name, where, export->id);
+    if (again) /* the rest is of the first time */
+        return;
     printf("read %s of %s and stored %s in %.1f s\n",
            inventory_bytes_text(export->bytes_read, arena),
            inventory_bytes_text(export->content_bytes, arena),
@@ -37,11 +41,12 @@ print_export(const Skycap__V1__Export *export, const char *where, struct arena *
 }
 
 static struct error *
-ask_to_export(struct client *client, Skycap__V1__ExportSnapshotReply **reply)
+ask_to_export(struct client *client, bool is_again, Skycap__V1__ExportSnapshotReply **reply)
 {
     Skycap__V1__ExportSnapshotRequest request = SKYCAP__V1__EXPORT_SNAPSHOT_REQUEST__INIT;
     request.snapshot = client->words[0];
     request.repository = (char *)repository;
+    request.again = is_again;
     return client_ask(client, "skycap.v1.Repositories/Export", &request, reply);
 }
 
@@ -49,7 +54,7 @@ ask_to_export(struct client *client, Skycap__V1__ExportSnapshotReply **reply)
 static struct error *export(struct client *client)
 {
     Skycap__V1__ExportSnapshotReply *reply;
-    struct error *error = ask_to_export(client, &reply);
+    struct error *error = ask_to_export(client, again, &reply);
     if (error)
         return error;
     if (reply->operation[0] && in_background) {
@@ -59,7 +64,7 @@ static struct error *export(struct client *client)
     if (reply->operation[0]) {
         error = progress_follow(client, reply->operation);
         if (!error)
-            error = ask_to_export(client, &reply);
+            error = ask_to_export(client, false, &reply);
     }
     if (error || !reply->export)
         return error;

@@ -44,8 +44,9 @@ begin_export(struct call *call, const snapshot_record *record, const char *repos
     const char *operation;
     if (!repository || record->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
         return NULL;
-    return export_start(controller_engine(call), record->handle, repository, EXPORT_IN_BACKGROUND,
-                        call_arena(call), &operation);
+    const struct export_request request = {
+        .handle = record->handle, .repository = repository, .urgency = EXPORT_IN_BACKGROUND};
+    return export_start(controller_engine(call), &request, call_arena(call), &operation);
 }
 
 HANDLER(controller_create_snapshot, CreateSnapshot)

@@ -236,6 +236,18 @@ describe_export(struct engine *engine, const char *handle, const char *repositor
     return error;
 }
 
+static struct error *
+start_export(struct engine *engine, const Skycap__V1__ExportSnapshotRequest *request,
+             const char *handle, const char *repository, struct arena *arena,
+             const char **operation)
+{
+    const struct export_request wanted = {.handle = handle,
+                                          .repository = repository,
+                                          .urgency = EXPORT_AWAITED,
+                                          .again = request->again};
+    return export_start(engine, &wanted, arena, operation);
+}
+
 static struct error *export(struct call *call, const Skycap__V1__ExportSnapshotRequest *request,
                             Skycap__V1__ExportSnapshotReply *reply)
 {
@@ -250,7 +262,7 @@ static struct error *export(struct call *call, const Skycap__V1__ExportSnapshotR
     if (!error)
         error = find_snapshot(engine, request->snapshot, arena, &handle);
     if (!error)
-        error = export_start(engine, handle, repository, EXPORT_AWAITED, arena, &operation);
+        error = start_export(engine, request, handle, repository, arena, &operation);
     if (error)
         return error;
     if (operation[0])

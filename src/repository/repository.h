@@ -153,9 +153,15 @@ bool repository_writer_has_losses(const struct repository_writer *writer);
 MUST_CHECK struct error *repository_writer_flush(struct repository_writer *writer);
 
 /*
+ * Flushes: what was put stays, for snapshots that refer to it already. ABORTED: the writer was
+ * quiet for more than a day and is taken for dead; begin again.
+ */
+MUST_CHECK struct error *repository_writer_finish(struct repository_writer *writer);
+
+/*
  * Flushes, then makes a snapshot of the record, which may refer to all chunks put or reused by this
- * writer; `name` is its name in hex. When it returns NULL the snapshot is there for good. ABORTED:
- * the writer was quiet for more than a day and is taken for dead; begin again.
+ * writer; `name` is its name in hex. When it returns NULL the snapshot is there for good. ABORTED
+ * as above.
  */
 MUST_CHECK struct error *repository_writer_commit(struct repository_writer *writer,
                                                   const void *record, size_t size,

@@ -315,6 +315,13 @@ repository_writer_flush(struct repository_writer *writer)
 }
 
 struct error *
+repository_writer_finish(struct repository_writer *writer)
+{
+    struct error *error = repository_writer_flush(writer);
+    return error ? error : writer_check_alive(writer);
+}
+
+struct error *
 repository_writer_commit(struct repository_writer *writer, const void *record, size_t size,
                          char name[REPOSITORY_NAME_BYTES])
 {
@@ -323,9 +330,7 @@ repository_writer_commit(struct repository_writer *writer, const void *record, s
     struct repository_id id;
     if (size > REPOSITORY_RECORD_MAX)
         return error_new(CODE_INVALID_ARGUMENT, "a record of %zu bytes is too large", size);
-    struct error *error = repository_writer_flush(writer);
-    if (!error)
-        error = writer_check_alive(writer);
+    struct error *error = repository_writer_finish(writer);
     if (!error)
         error = repository_put(repository, OBJECT_SNAPSHOT, record, size, &object);
     if (error)

@@ -80,16 +80,34 @@ close_parts(struct exporting *export)
     files_close(&export->fd);
 }
 
+/* An export of this snapshot that is not whole is no base. */
+static void
+set_aside(struct exporting *export, struct export_list *list)
+{
+    size_t count = 0;
+    export->aside = (struct export_item){0};
+    for (size_t i = 0; i < list->count; i++) {
+        if (export->incomplete && !strcmp(list->items[i].id, export->incomplete))
+            export->aside = list->items[i];
+        else
+            list->items[count++] = list->items[i];
+    }
+    list->count = count;
+}
+
 /* The lists of records come from a cache: looks whether the base's is good in the repository. */
 static struct error *
-find_base(struct exporting *export, struct export_list *list, unsigned tries)
+find_base(struct exporting *export, unsigned tries)
 {
+    struct export_list list = {0};
     struct engine *engine = export->engine;
     struct buffer bytes AUTO(buffer_clear) = {0};
     struct error *error = export_record_list(export->use.repository,
-                                             export->snapshot->source_handle, &export->try, list);
+                                             export->snapshot->source_handle, &export->try, &list);
     if (!error)
-        error = export_base_find(engine, export->snapshot, list, export->fd, &export->try,
+        set_aside(export, &list);
+    if (!error)
+        error = export_base_find(engine, export->snapshot, &list, export->fd, &export->try,
                                  &export->base);
     const struct export_item *base = export->base.same ? export->base.same : export->base.item;
     if (error || !base)
@@ -100,7 +118,7 @@ find_base(struct exporting *export, struct export_list *list, unsigned tries)
         return error;
     error_free(error); /* it is in no list any more */
     export_base_release(&export->base);
-    return find_base(export, list, tries - 1);
+    return find_base(export, tries - 1);
 }
 
 static struct error *
@@ -145,7 +163,7 @@ check_earlier(struct exporting *export)
 }
 
 static struct error *
-begin(struct exporting *export, struct export_list *list)
+begin(struct exporting *export)
 {
     struct engine *engine = export->engine;
     struct error *error = repository_pool_open_soon(engine, export->repository_name, &export->use);
@@ -155,7 +173,7 @@ begin(struct exporting *export, struct export_list *list)
     if (!error)
         error = export_data_open(export);
     if (!error)
-        error = find_base(export, list, OTHER_BASES);
+        error = find_base(export, OTHER_BASES);
     if (!error && export->full_reason) {
         export->base.item = NULL;
         export->base.reason = export->full_reason;
@@ -168,40 +186,60 @@ begin(struct exporting *export, struct export_list *list)
 }
 
 /*
- * The record was written before a crash, and its base may have been removed before it was checked:
- * then all chunks are looked for, and if one is missing, the record is removed.
+ * The snapshot was exported: before a crash, and its base may have been removed before it was
+ * checked, or packs were lost since. All chunks are looked for. If one is missing, everything is
+ * read.
  */
 static struct error *
-check_same(struct exporting *export, const struct export_list *list, bool *is_good)
+check_same(struct exporting *export, bool *is_good)
 {
-    const struct export_item *same = export->base.same;
-    *is_good = !same->record->parent[0];
-    for (size_t i = 0; i < list->count && !*is_good; i++)
-        *is_good = !strcmp(list->items[i].id, same->record->parent);
-    if (*is_good)
-        return NULL;
+    const char *id = export->base.same->id;
     struct error *error = repository_writer_open(export->use.repository, &export->writer);
     if (!error)
-        error = check_chunks(export, same->id, is_good);
+        error = check_chunks(export, id, is_good);
     if (error || *is_good)
         return error;
-    return repository_snapshot_remove(export->use.repository, same->id);
+    export->incomplete = arena_string(&export->arena, id);
+    export->full_reason = "the repository does not have all of its earlier export";
+    log_info(export->engine->log, "an export is not whole: everything is read",
+             LOG_TEXT("snapshot", export->snapshot->handle), LOG_TEXT("export", id));
+    return NULL;
+}
+
+/* With the same contents the earlier record is whole again; otherwise the new one replaces it. */
+static struct error *
+commit(struct exporting *export, bool *is_good)
+{
+    char name[REPOSITORY_NAME_BYTES];
+    const export_record *earlier = export->aside.record;
+    struct repository_id manifest = {0};
+    if (earlier)
+        manifest = export_record_manifest(earlier);
+    if (earlier && !memcmp(&manifest, &export->manifest, sizeof manifest)) {
+        struct error *error = repository_writer_finish(export->writer);
+        return error ? error : export_commit_row(export, export->aside.id, earlier);
+    }
+    struct error *error = export_commit_record(export, name, is_good);
+    if (!error && *is_good && earlier)
+        error = error_forgive(repository_snapshot_remove(export->use.repository, export->aside.id),
+                              CODE_NOT_FOUND);
+    if (error || !*is_good)
+        return error;
+    return export_commit_row(export, arena_string(&export->try, name), &export->record);
 }
 
 /* `*is_good` is false if it has to be done again. */
 static struct error *
 try_once(struct exporting *export, bool *is_good)
 {
-    char name[REPOSITORY_NAME_BYTES];
-    struct export_list list;
     *is_good = true;
     skycap__exports__export_record__init(&export->record);
     export->base = (struct export_base){0};
     export->position = NULL;
     arena_clear(&export->try);
-    struct error *error = begin(export, &list);
+    struct error *error = begin(export);
     if (!error && export->base.same) {
-        error = check_same(export, &list, is_good);
+        error = check_same(export, is_good);
         export->record.content_bytes = export->base.same->record->content_bytes;
         return error || !*is_good
                    ? error
@@ -210,11 +248,7 @@ try_once(struct exporting *export, bool *is_good)
     if (!error)
         error = snapshot_data(export->snapshot).kind == KIND_IMAGE ? export_data_image(export)
                                                                    : export_data_tree(export);
-    if (!error)
-        error = export_commit_record(export, name, is_good);
-    if (error || !*is_good)
-        return error;
-    return export_commit_row(export, arena_string(&export->try, name), &export->record);
+    return error ? error : commit(export, is_good);
 }
 
 /*
@@ -360,9 +394,10 @@ set_names(struct exporting *export, const char *handle, const char *repository)
  * What is damaged is exported again. A new export needs only its file.
  */
 static struct error *
-is_exported(struct engine *engine, const snapshot_record *snapshot, const char *repository,
-            bool *out)
+is_exported(struct engine *engine, const snapshot_record *snapshot,
+            const struct export_request *request, bool *out)
 {
+    const char *repository = request->repository;
     struct repository_use use AUTO(repository_pool_release) = {0};
     struct buffer record AUTO(buffer_clear) = {0};
     const snapshot_export *found = export_find(snapshot, repository);
@@ -370,7 +405,7 @@ is_exported(struct engine *engine, const snapshot_record *snapshot, const char *
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     *out = false;
-    if (!found)
+    if (!found || request->again)
         return repository_pool_find(engine, repository, &arena, &place);
     struct patience patience = {.until_ms = clock_now_ms() + LOOK_MS};
     patience_begin(&patience);
@@ -387,23 +422,23 @@ is_exported(struct engine *engine, const snapshot_record *snapshot, const char *
 }
 
 struct error *
-export_start(struct engine *engine, const char *handle, const char *repository,
-             enum export_urgency urgency, struct arena *arena, const char **operation)
+export_start(struct engine *engine, const struct export_request *request, struct arena *arena,
+             const char **operation)
 {
     struct exporting *export = exporting_new(engine);
     bool is_done = false;
-    struct error *error = find_snapshot(export, handle);
+    struct error *error = find_snapshot(export, request->handle);
     if (!error)
-        error = is_exported(engine, export->snapshot, repository, &is_done);
+        error = is_exported(engine, export->snapshot, request, &is_done);
     if (error || is_done) {
         exporting_free(export);
         *operation = "";
         return error;
     }
-    set_names(export, handle, repository);
+    set_names(export, request->handle, request->repository);
     *operation = arena_string(arena, export->operation);
-    struct ops_spec spec = spec_of(export, handle);
-    spec.in_background = urgency == EXPORT_IN_BACKGROUND;
+    struct ops_spec spec = spec_of(export, request->handle);
+    spec.in_background = request->urgency == EXPORT_IN_BACKGROUND;
     return ops_start(engine->ops, &spec);
 }
 

@@ -25,13 +25,19 @@ typedef Skycap__Records__SnapshotExport snapshot_export;
 /* Who waits for an export: others go before those that nobody waits for. */
 enum export_urgency { EXPORT_AWAITED, EXPORT_IN_BACKGROUND };
 
+/* What is exported, and where to. */
+struct export_request {
+    const char *handle, *repository;
+    enum export_urgency urgency;
+    bool again; /* also if it was exported: what the repository has lost is stored anew */
+};
+
 /*
  * Starts the export, or finds the one that runs: `*operation` is its id, in the arena. "" if the
  * repository has the snapshot already. NOT_FOUND: the snapshot, or the repository. ABORTED: the
  * snapshot is still being copied.
  */
-MUST_CHECK struct error *export_start(struct engine *engine, const char *handle,
-                                      const char *repository, enum export_urgency urgency,
+MUST_CHECK struct error *export_start(struct engine *engine, const struct export_request *request,
                                       struct arena *arena, const char **operation);
 
 /* The snapshot's export to the repository; NULL if there is none. */

@@ -20,6 +20,7 @@ struct exporting {
     uint64_t started_ms;
     struct repository_pause pause;
     const char *full_reason; /* why no base is used in this try; NULL: one may be used */
+    const char *incomplete;  /* the id of an export of the snapshot that lacks chunks; or NULL */
     bool was_dead;           /* a writer of it was taken for dead */
     bool ignores_position;   /* what was exported before cannot be used */
     /* while it runs; all of it is of one try */
@@ -28,6 +29,7 @@ struct exporting {
     struct repository_writer *writer;
     int fd;
     struct export_base base;
+    struct export_item aside; /* the incomplete export, if it is still there */
     export_position *position;
     export_record record;
     struct repository_id manifest;
