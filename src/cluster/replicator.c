@@ -2,10 +2,12 @@
 /*
  * Copies of snapshots: see replicator.h. The other nodes serve skycap.v1.Replicator
  * (csi/replicator.c). The registry has a row `holder/CONNECTION/HANDLE/NODE` for each copy; its
- * value is empty. The rows are only hints: a node that is asked in vain is passed over.
+ * value is empty. The rows are only hints: a node that is asked in vain is passed over. The row
+ * `deleted/CONNECTION/HANDLE` says that a snapshot was deleted, for nodes that could not be told.
  */
 #include "cluster/replicator.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,10 @@
 #define CALL_NS UINT64_C(15000000000)
 #define ASK_NS UINT64_C(5000000000)
 #define ROOM_NS UINT64_C(2000000000)
+#define DELETED_PAGE 256
+#define DELETED_KEY_SIZE 512
+/* How long it is remembered that a snapshot was deleted. */
+#define REMEMBERED_NS (INT64_C(30) * 24 * 3600 * 1000000000)
 #define ZONE CLUSTER_TOPOLOGY "topology.kubernetes.io/zone"
 
 struct replicator {
@@ -78,6 +84,90 @@ incarnation(void *context, struct arena *arena, const char **out)
     struct error *error =
         owner_rows_read_incarnation(cluster_rows(replicator->calls.cluster), text);
     *out = error ? "" : arena_string(arena, text);
+    return error;
+}
+
+/* ---- snapshots that were deleted ---- */
+
+static const char *
+deleted_prefix(const char *connection, struct arena *arena)
+{
+    return arena_print(arena, "deleted/%s/", connection);
+}
+
+/* The value is the time of the deletion. */
+struct error *
+replicator_remember(struct store *rows, const char *connection, const char *handle)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *time = arena_print(&arena, "%jd", (intmax_t)clock_unix_ns());
+    const char *key = arena_print(&arena, "%s%s", deleted_prefix(connection, &arena), handle);
+    struct store_change change = {key, (const uint8_t *)time, strlen(time), STORE_ANY};
+    return store_write(rows, &change, 1, NULL);
+}
+
+static struct error *
+remember(void *context, const char *handle)
+{
+    const struct replicator *replicator = context;
+    return replicator_remember(cluster_rows(replicator->calls.cluster),
+                               replicator->calls.connection, handle);
+}
+
+static struct error *
+is_deleted(void *context, const char *handle, bool *out)
+{
+    const struct replicator *replicator = context;
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct store_entry entry;
+    const char *prefix = deleted_prefix(replicator->calls.connection, &arena);
+    return store_find(cluster_rows(replicator->calls.cluster),
+                      arena_print(&arena, "%s%s", prefix, handle), &arena, &entry, out);
+}
+
+static bool
+is_old(const struct store_entry *entry, struct arena *arena)
+{
+    const char *time = arena_copy(arena, entry->value, entry->value_size);
+    return clock_unix_ns() - strtoll(time, NULL, 10) > REMEMBERED_NS;
+}
+
+static struct error *
+take_deleted(struct store *rows, const struct store_entry *entry, const char *handle,
+             struct error *(*take)(void *taker, const char *handle), void *taker,
+             struct arena *arena)
+{
+    struct error *error = take(taker, handle);
+    if (error || !is_old(entry, arena))
+        return error;
+    struct store_change change = {.key = entry->key, .expected = STORE_ANY};
+    return store_write(rows, &change, 1, NULL);
+}
+
+static struct error *
+walk_deleted(void *context, struct error *(*take)(void *taker, const char *handle), void *taker)
+{
+    const struct replicator *replicator = context;
+    struct store *rows = cluster_rows(replicator->calls.cluster);
+    struct arena own AUTO(arena_clear), arena AUTO(arena_clear);
+    arena_init(&own, NULL, 0, SIZE_MAX);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    const char *prefix = deleted_prefix(replicator->calls.connection, &own);
+    char after[DELETED_KEY_SIZE] = "";
+    struct store_list list = {.has_more = true};
+    struct error *error = NULL;
+    while (!error && list.has_more) {
+        arena_clear(&arena);
+        error = store_list(rows, prefix, after[0] ? after : NULL, DELETED_PAGE, &arena, &list);
+        for (size_t i = 0; !error && i < list.count; i++) {
+            const struct store_entry *entry = &list.entries[i];
+            error = take_deleted(rows, entry, entry->key + strlen(prefix), take, taker, &arena);
+            if (snprintf(after, sizeof after, "%s", entry->key) >= (int)sizeof after)
+                list.has_more = false; /* none of ours is so long */
+        }
+    }
     return error;
 }
 
@@ -296,6 +386,9 @@ replicator_new(struct cluster *cluster, const char *connection, struct runtime *
     replicator->replicas = (struct replica_cluster){
         .announce = announce,
         .holders = holders,
+        .remember = remember,
+        .is_deleted = is_deleted,
+        .walk_deleted = walk_deleted,
         .incarnation = incarnation,
         .presence = presence,
         .candidates = candidates,

@@ -13,6 +13,10 @@ struct replicator *replicator_new(struct cluster *cluster, const char *connectio
 /* After the engine's last use of it. NULL is fine. */
 void replicator_free(struct replicator *replicator);
 
+/* Writes to the registry that a snapshot was deleted: its own node is not there to remember it. */
+MUST_CHECK struct error *replicator_remember(struct store *rows, const char *connection,
+                                             const char *handle);
+
 const struct replica_cluster *replicator_replicas(const struct replicator *replicator);
 
 #endif

@@ -10,6 +10,7 @@
 #include "csi/transfer_send.h"
 #include "message/message_bytes.h"
 #include "volumes/handle.h"
+#include "volumes/move.h"
 #include "volumes/replica.h"
 #include "volumes/snapshot.h"
 
@@ -190,6 +191,7 @@ list(struct call *call, const Skycap__V1__ListReplicasRequest *request,
     if (!listing.limit || listing.limit > MOST_LISTED)
         listing.limit = MOST_LISTED;
     listing.handles = arena_alloc(arena, listing.limit * sizeof *listing.handles);
+    move_await_reconciled(engine); /* some may have been deleted while this node was away */
     struct error *error = replica_walk(engine, take_replica, &listing);
     reply->snapshots = arena_alloc(arena, listing.count * sizeof *reply->snapshots);
     for (size_t i = 0; i < listing.count && !error; i++) {

@@ -10,6 +10,8 @@
 #include "volumes/move.h"
 #include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
+#include "volumes/replica.h"
+#include "volumes/snapshot.h"
 #include "volumes/volume.h"
 
 /* ---- marking ---- */
@@ -138,6 +140,8 @@ move_reconcile(struct engine *engine, bool *is_complete)
     uint64_t returns = reconciling.cluster->presence(reconciling.cluster->context).returns;
     bool is_known = knows_all(reconciling.cluster);
     error = reconciling.cluster->walk(reconciling.cluster->context, compare, &reconciling);
+    if (!error)
+        error = replica_drop_deleted(engine, snapshot_delete);
     if (error)
         return error;
     if (is_known && reconciling.is_complete)

@@ -85,6 +85,18 @@ MUST_CHECK struct error *replica_check(struct engine *engine, const char *handle
  */
 void replica_tell_deletion(struct engine *engine, const char *handle);
 
+/* ---- deletions that the registry remembers: replica_deleted.c ---- */
+
+/*
+ * The node could not be told of a deletion: drops the copies of such snapshots. `delete_own`, if it
+ * is not NULL, deletes those that the node took itself.
+ */
+typedef struct error *replica_delete_own(struct engine *engine, const char *handle);
+MUST_CHECK struct error *replica_drop_deleted(struct engine *engine,
+                                              replica_delete_own *delete_own);
+/* NOT_FOUND if the registry knows that it was deleted. If that cannot be asked, it was not. */
+MUST_CHECK struct error *replica_check_not_deleted(struct engine *engine, const char *handle);
+
 /* ---- replica_upkeep.c ---- */
 
 struct replica_upkeep;

@@ -39,6 +39,16 @@ struct replica_cluster {
     /* The nodes that have announced a copy. In the arena. */
     struct error *(*holders)(void *context, const char *handle, struct arena *arena,
                              const char *const **ids, size_t *count);
+    /*
+     * The registry remembers for some weeks that a snapshot was deleted, for nodes that have it or
+     * a copy and could not be told.
+     */
+    struct error *(*remember)(void *context, const char *handle);
+    struct error *(*is_deleted)(void *context, const char *handle, bool *out);
+    /* Calls `take` for all; an error of it ends the walk. Removes those that are old. */
+    struct error *(*walk_deleted)(void *context,
+                                  struct error *(*take)(void *taker, const char *handle),
+                                  void *taker);
     /* Changes when the registry has lost its rows. "" at first. */
     struct error *(*incarnation)(void *context, struct arena *arena, const char **out);
 

@@ -51,15 +51,19 @@ replica_tell_deletion(struct engine *engine, const char *handle)
     uint64_t start_ms = clock_now_ms();
     struct error *error AUTO(error_cleanup) =
         cluster ? replica_rows_list(engine, handle, &arena, &rows) : NULL;
+    size_t told = 0;
     for (size_t i = 0; i < rows.count && !error && clock_now_ms() - start_ms < TELL_MS; i++) {
         const char *node_id = rows.items[i].node_id;
         if (cluster->presence(cluster->context, node_id) != REPLICA_NODE_READY)
             continue;
         struct error *failure AUTO(error_cleanup) =
             cluster->drop(cluster->context, node_id, handle);
+        told += !failure;
         if (!failure)
             error = remove_row(engine, handle, node_id, &arena);
     }
+    if (told < rows.count) /* otherwise replica_upkeep.c tries again */
+        error_free(cluster->remember(cluster->context, handle));
     if (rows.count)
         replica_upkeep_wake(engine);
 }

@@ -34,6 +34,7 @@ read_row(const struct store_entry *entry, struct arena *arena, struct replica_ro
         .node_id = arena_string(arena, slash + 1),
         .is_held = record->is_held,
         .since_ns = record->since_ns,
+        .told_incarnation = record->told_incarnation,
     };
     return true;
 }
@@ -70,6 +71,21 @@ replica_rows_set(struct engine *engine, const char *handle, const char *node_id,
     record.is_held = is_held;
     record.since_ns = clock_unix_ns();
     struct store_change change = {.key = key, .expected = STORE_ANY};
+    change.value = message_bytes_pack(&record.base, &arena, &change.value_size);
+    return store_write(engine->store, &change, 1, NULL);
+}
+
+struct error *
+replica_rows_set_told(struct engine *engine, const struct replica_row *row, const char *incarnation)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    replica_record record = SKYCAP__RECORDS__REPLICA_RECORD__INIT;
+    record.is_held = row->is_held;
+    record.since_ns = row->since_ns;
+    record.told_incarnation = (char *)incarnation;
+    struct store_change change = {.key = row_key(row->handle, row->node_id, &arena),
+                                  .expected = STORE_ANY};
     change.value = message_bytes_pack(&record.base, &arena, &change.value_size);
     return store_write(engine->store, &change, 1, NULL);
 }

@@ -10,6 +10,7 @@ struct replica_row {
     const char *node_id;
     bool is_held; /* it is complete there */
     int64_t since_ns;
+    const char *told_incarnation; /* the registry knows that the snapshot was deleted */
 };
 
 struct replica_row_list {
@@ -24,6 +25,9 @@ MUST_CHECK struct error *replica_rows_list(struct engine *engine, const char *ha
 /* Durable when it returns. No effect if it says the same already. */
 MUST_CHECK struct error *replica_rows_set(struct engine *engine, const char *handle,
                                           const char *node_id, bool is_held);
+/* The registry knows that the snapshot was deleted. */
+MUST_CHECK struct error *replica_rows_set_told(struct engine *engine, const struct replica_row *row,
+                                               const char *incarnation);
 MUST_CHECK struct error *replica_rows_remove(struct engine *engine, const char *handle,
                                              const char *node_id);
 

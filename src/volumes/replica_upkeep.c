@@ -146,10 +146,15 @@ look_at_own_copies(struct replica_upkeep *upkeep, const struct replica_cluster *
     if (error)
         return 0;
     announce_all(upkeep, cluster, &all);
-    for (const struct group *group = all.groups; group && is_time_to_check; group = group->next)
-        if (!is_stopped(upkeep) &&
-            cluster->presence(cluster->context, group->origin) == REPLICA_NODE_READY)
+    bool asks_registry = false;
+    for (const struct group *group = all.groups; group && is_time_to_check; group = group->next) {
+        bool is_ready = cluster->presence(cluster->context, group->origin) == REPLICA_NODE_READY;
+        asks_registry |= !is_ready;
+        if (is_ready && !is_stopped(upkeep))
             check_origin(upkeep, cluster, group);
+    }
+    if (asks_registry && !is_stopped(upkeep))
+        error_free(replica_drop_deleted(upkeep->engine, NULL)); /* again later */
     return all.count;
 }
 
@@ -167,16 +172,33 @@ has_snapshot(struct engine *engine, const char *handle, struct arena *arena, boo
     return is_known;
 }
 
+/* This node may be lost when the other one is back. Once in each incarnation of the registry. */
+static void
+remember(struct replica_upkeep *upkeep, const struct replica_cluster *cluster,
+         const struct replica_row *row)
+{
+    const char *incarnation;
+    struct error *error AUTO(error_cleanup) =
+        cluster->incarnation(cluster->context, &upkeep->arena, &incarnation);
+    if (error || strcmp(row->told_incarnation, incarnation) == 0)
+        return;
+    error = cluster->remember(cluster->context, row->handle);
+    if (!error)
+        error = replica_rows_set_told(upkeep->engine, row, incarnation);
+}
+
 static void
 tell_deletion(struct replica_upkeep *upkeep, const struct replica_cluster *cluster,
               const struct replica_row *row)
 {
     enum replica_presence presence = cluster->presence(cluster->context, row->node_id);
     struct error *error AUTO(error_cleanup) = NULL;
-    if (presence == REPLICA_NODE_FORGOTTEN && clock_unix_ns() - row->since_ns < FORGOTTEN_NS)
+    bool is_to_wait =
+        presence == REPLICA_NODE_FORGOTTEN && clock_unix_ns() - row->since_ns < FORGOTTEN_NS;
+    if (is_to_wait || presence == REPLICA_NODE_LOST || presence == REPLICA_NODE_LOST_LONG) {
+        remember(upkeep, cluster, row);
         return;
-    if (presence == REPLICA_NODE_LOST || presence == REPLICA_NODE_LOST_LONG)
-        return;
+    }
     if (presence == REPLICA_NODE_READY)
         error = cluster->drop(cluster->context, row->node_id, row->handle);
     if (!error)

@@ -21,7 +21,7 @@
 #include "volumes/move_keys.h"
 #include "volumes/move_rows.h"
 #include "volumes/remote_open.h"
-#include "volumes/replica_cluster.h"
+#include "volumes/replica.h"
 #include "volumes/snapshot.h"
 #include "volumes/spec.h"
 #include "volumes/volume.h"
@@ -175,10 +175,13 @@ find_snapshot_source(struct engine *engine, const char *handle, struct arena *ar
                      struct source *out)
 {
     snapshot_record *snapshot;
-    struct error *error = data_lock_shared(engine, &snapshot_rows, handle, &out->held);
+    bool is_copy = is_elsewhere(engine, handle);
+    struct error *error = is_copy ? replica_check_not_deleted(engine, handle) : NULL;
     if (!error)
-        error = is_elsewhere(engine, handle) ? snapshot_get_any(engine, handle, arena, &snapshot)
-                                             : snapshot_get(engine, handle, arena, &snapshot);
+        error = data_lock_shared(engine, &snapshot_rows, handle, &out->held);
+    if (!error)
+        error = is_copy ? snapshot_get_any(engine, handle, arena, &snapshot)
+                        : snapshot_get(engine, handle, arena, &snapshot);
     if (!error && snapshot->state != SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__READY)
         error = error_new(CODE_ABORTED, "the snapshot \"%s\" is not ready to use yet; try again",
                           handle);

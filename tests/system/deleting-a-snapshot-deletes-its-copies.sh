@@ -27,11 +27,14 @@ wait_for $((20 * SLOWER)) has_copies "$monday" "" || # that of node 3 is not mou
     fail "copies are left on $(copies "${monday##*/}")"
 ! at_node 4 snapshot show "$monday" 2>/dev/null || fail "a deleted snapshot is shown"
 stop_node 1
+wait_for $((20 * SLOWER)) has_states 2 "node-1=LOST node-2=READY node-3=LOST node-4=READY" || fail "$(states 2)"
 start_spreader 3
-expect_equal "copies" "$(copies "${monday##*/}")" "node-3"
+wait_for $((20 * SLOWER)) has_states 2 "node-1=LOST node-2=READY node-3=READY node-4=READY" || fail "$(states 2)"
+expect_equal "the list while the node that took it is away" "$(listed 2)" "tuesday"
+wait_for $((10 * SLOWER)) has_copies "$monday" "" || fail "a copy is left on $(copies "${monday##*/}")"
+! at_node 3 snapshot restore "$monday" back --node node-3 2>/dev/null || fail "a deleted snapshot was restored"
 start_spreader 1
 wait_until_settled 4
-wait_for $((60 * SLOWER)) has_copies "$monday" "" || fail "a copy is left on $(copies "${monday##*/}")"
 expect_equal "the list" "$(listed 3)" "tuesday"
 
 # A node has fetched a copy from another one while the node that took the snapshot was away, and has not told it yet.
@@ -63,3 +66,9 @@ expect_content 3 back data
 at_node 2 snapshot delete tuesday
 expect_equal "the list" "$(listed 3)" ""
 expect_equal "copies" "$(copies "${tuesday##*/}" | sed 's/node-1//')" ""
+
+# The removed node is back: what was deleted meanwhile does not come back with it.
+start_spreader 1
+wait_until_settled 4
+wait_for $((20 * SLOWER)) has_copies "$tuesday" "" || fail "the deleted snapshot is on $(copies "${tuesday##*/}")"
+expect_equal "the list" "$(listed 3)" ""

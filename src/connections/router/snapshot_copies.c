@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cluster/cluster.h"
+#include "cluster/replicator.h"
 #include "connections/request/global_id.h"
 #include "connections/router/homeless.h"
 #include "connections/router/parallel_calls.h"
@@ -101,6 +102,9 @@ drop_copies(struct forward *f, const char *name, const char *handle)
     struct drop *drops = arena_alloc(arena, most * sizeof *drops);
     struct parallel_call *calls = arena_alloc(arena, most * sizeof *calls);
     size_t count = list_connections(f->set, name, connections);
+    struct error *unknown = replicator_remember(cluster_rows(f->router->cluster), name, handle);
+    if (unknown) /* the snapshot's own node may come back, and nobody would tell it */
+        return error_wrap(unknown, "the deletion of the snapshot cannot be remembered");
     for (size_t i = 0; i < count; i++) {
         drops[i] = (struct drop){connections[i], handle};
         calls[i] = (struct parallel_call){drop_copy, &drops[i], NULL};
