@@ -2,6 +2,7 @@
 /* Membership: see cluster.h. */
 #include "cluster/cluster.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,8 @@ struct cluster {
     atomic_ullong attempt_ms;    /* when the one in progress began; 0: none is */
     atomic_ullong returns, returned_ms;
     struct cluster_metrics metrics;
+    pthread_mutex_t lock;
+    struct name_set forgotten; /* by the operator; with the lock */
 
     struct remote_table *remotes;
 };
@@ -102,9 +105,13 @@ note_completed(void *context)
 }
 
 static void
-note_missing(void *context, bool has_changed)
+note_missing(void *context, const struct name_set *forgotten, bool has_changed)
 {
     struct cluster *cluster = context;
+    pthread_mutex_lock(&cluster->lock);
+    name_set_clear(&cluster->forgotten);
+    name_set_add_all(&cluster->forgotten, forgotten);
+    pthread_mutex_unlock(&cluster->lock);
     bool is_first = !atomic_exchange(&cluster->has_looked, true);
     if (is_first)
         complete(cluster);
@@ -332,6 +339,18 @@ figures_of(struct cluster *cluster, const struct member *member)
     return figures;
 }
 
+/* Those that are back do not count. */
+static size_t
+count_forgotten(struct cluster *cluster, const struct member_list *members)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&cluster->lock);
+    for (size_t i = 0; i < cluster->forgotten.count; i++)
+        count += !member_list_find(members, cluster->forgotten.names[i]);
+    pthread_mutex_unlock(&cluster->lock);
+    return count;
+}
+
 void
 cluster_print_metrics(struct cluster *cluster, struct buffer *out)
 {
@@ -339,7 +358,7 @@ cluster_print_metrics(struct cluster *cluster, struct buffer *out)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct member_list members = cluster_members(cluster, &arena);
     struct peer_figures *peers = arena_alloc(&arena, members.count * sizeof *peers);
-    struct node_figures nodes = {0};
+    struct node_figures nodes = {.forgotten = count_forgotten(cluster, &members)};
     size_t count = 0;
     for (size_t i = 0; i < members.count; i++) {
         const struct member *member = &members.items[i];
@@ -426,6 +445,7 @@ cluster_open(const struct cluster_options *options, struct cluster **out)
     cluster->members = members_new();
     cluster->sender = sender_new(options->transfer_rate);
     cluster_metrics_init(&cluster->metrics);
+    pthread_mutex_init(&cluster->lock, NULL);
     cluster->remotes = remote_table_new();
     struct error *error = open_announcer(cluster);
     if (!error)
@@ -480,6 +500,8 @@ free_cluster(struct cluster *cluster)
     if (cluster->rows)
         store_close(cluster->rows);
     members_free(cluster->members);
+    name_set_clear(&cluster->forgotten);
+    pthread_mutex_destroy(&cluster->lock);
     sender_free(cluster->sender);
     free(cluster);
 }

@@ -71,12 +71,14 @@ cluster_metrics_print_nodes(const struct node_figures *nodes, const struct peer_
     };
     prometheus_print_family(out, "skycap_cluster_nodes", "gauge",
                             "Nodes of the cluster. A lost one has not renewed its registration. "
-                            "One that drains is registered or lost, too.");
+                            "One that drains is registered or lost, too. Of forgotten ones the "
+                            "registry keeps a few rows.");
     buffer_print(out,
                  "skycap_cluster_nodes{state=\"registered\"} %zu\n"
                  "skycap_cluster_nodes{state=\"lost\"} %zu\n"
-                 "skycap_cluster_nodes{state=\"draining\"} %zu\n",
-                 nodes->registered, nodes->lost, nodes->draining);
+                 "skycap_cluster_nodes{state=\"draining\"} %zu\n"
+                 "skycap_cluster_nodes{state=\"forgotten\"} %zu\n",
+                 nodes->registered, nodes->lost, nodes->draining, nodes->forgotten);
     for (size_t f = 0; f < COUNT_OF(families); f++) {
         prometheus_print_family(out, families[f].name, families[f].type, families[f].help);
         for (size_t i = 0; i < count; i++) {

@@ -28,11 +28,15 @@ void cluster_metrics_count_replicas(struct cluster_metrics *metrics,
                                     const struct replica_figures *before,
                                     const struct replica_figures *now);
 
-/* How many nodes there are; one that drains is registered or lost, too. */
+/*
+ * How many nodes there are; one that drains is registered or lost, too. The rows of the forgotten
+ * ones stay in the registry.
+ */
 struct node_figures {
     size_t registered;
     size_t lost;
     size_t draining;
+    size_t forgotten;
 };
 
 /* Another node. */

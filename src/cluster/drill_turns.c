@@ -147,7 +147,7 @@ is_lost(struct drill_turns *turns, const char *node, struct arena *arena)
     if (turns->cluster)
         members = cluster_members(turns->cluster, arena);
     pthread_mutex_unlock(&turns->names);
-    const struct member *member = node_calls_find_member(&members, node);
+    const struct member *member = member_list_find(&members, node);
     return !member || member->is_expired;
 }
 

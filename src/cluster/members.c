@@ -34,6 +34,15 @@ member_has_connection(const struct member *member, const char *name)
     return false;
 }
 
+const struct member *
+member_list_find(const struct member_list *members, const char *node_id)
+{
+    for (size_t i = 0; i < members->count; i++)
+        if (strcmp(members->items[i].id, node_id) == 0)
+            return &members->items[i];
+    return NULL;
+}
+
 struct members *
 members_new(void)
 {

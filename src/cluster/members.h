@@ -41,6 +41,9 @@ struct member_list {
 /* With the driver local. */
 bool member_has_connection(const struct member *member, const char *name);
 
+/* NULL: there is none. */
+const struct member *member_list_find(const struct member_list *members, const char *node_id);
+
 struct members *members_new(void);
 void members_free(struct members *members);
 

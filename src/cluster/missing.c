@@ -73,7 +73,7 @@ look(struct missing *missing)
     has_changed |= forget_removed(missing, &rows);
     missing->is_complete = is_complete(&rows);
     memcpy(missing->incarnation, incarnation, sizeof incarnation);
-    missing->options.looked(missing->options.context, has_changed);
+    missing->options.looked(missing->options.context, &rows.removed, has_changed);
     return NULL;
 }
 

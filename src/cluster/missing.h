@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "cluster/members.h"
+#include "cluster/name_set.h"
 #include "store/store.h"
 
 struct missing;
@@ -20,8 +21,8 @@ struct missing_options {
     struct members *members;
     const char *node_id;
     uint32_t pause_ms; /* between looks */
-    /* It has looked: all that are missing are in the table. */
-    void (*looked)(void *context, bool has_changed);
+    /* It has looked: all that are missing are in the table; `forgotten` are not, or are back. */
+    void (*looked)(void *context, const struct name_set *forgotten, bool has_changed);
     void *context;
     const struct log *log;
 };

@@ -75,7 +75,7 @@ is_lost(void *context, const char *node_id)
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct member_list members = cluster_members(mover->cluster, &arena);
-    const struct member *member = node_calls_find_member(&members, node_id);
+    const struct member *member = member_list_find(&members, node_id);
     return members.is_known && (!member || member->is_expired);
 }
 

@@ -43,6 +43,13 @@ name_set_add(struct name_set *set, const char *name)
     set->count++;
 }
 
+void
+name_set_add_all(struct name_set *set, const struct name_set *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        name_set_add(set, names->names[i]);
+}
+
 bool
 name_set_has(const struct name_set *set, const char *name)
 {

@@ -14,6 +14,8 @@ struct name_set {
 
 /* Adds a copy; no effect if it is there. */
 void name_set_add(struct name_set *set, const char *name);
+/* Adds copies of all. */
+void name_set_add_all(struct name_set *set, const struct name_set *names);
 bool name_set_has(const struct name_set *set, const char *name);
 /* Frees everything; the set is empty then. */
 void name_set_clear(struct name_set *set);

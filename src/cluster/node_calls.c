@@ -4,22 +4,13 @@
 
 #include <string.h>
 
-const struct member *
-node_calls_find_member(const struct member_list *members, const char *node_id)
-{
-    for (size_t i = 0; i < members->count; i++)
-        if (strcmp(members->items[i].id, node_id) == 0)
-            return &members->items[i];
-    return NULL;
-}
-
 struct error *
 node_calls_find(const struct node_calls *calls, const char *node_id, struct remote **out)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct member_list members = cluster_members(calls->cluster, &arena);
-    const struct member *member = node_calls_find_member(&members, node_id);
+    const struct member *member = member_list_find(&members, node_id);
     if (!member)
         return error_new(CODE_UNAVAILABLE, "node \"%s\" is not registered", node_id);
     if (member->is_expired)

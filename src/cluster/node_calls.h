@@ -11,9 +11,6 @@ struct node_calls {
     struct runtime *runtime;
 };
 
-/* NULL: there is none. */
-const struct member *node_calls_find_member(const struct member_list *members, const char *node_id);
-
 /* UNAVAILABLE: it is lost, or not registered. The caller releases it. */
 MUST_CHECK struct error *node_calls_find(const struct node_calls *calls, const char *node_id,
                                          struct remote **out);

@@ -180,7 +180,7 @@ presence(void *context, const char *node_id)
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct member_list members = cluster_members(replicator->calls.cluster, &arena);
-    const struct member *member = node_calls_find_member(&members, node_id);
+    const struct member *member = member_list_find(&members, node_id);
     if (!members.is_known)
         return REPLICA_NODE_LOST;
     if (!member)

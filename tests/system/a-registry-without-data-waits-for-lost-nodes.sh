@@ -30,8 +30,9 @@ old=$(at_node 2 volume show old -o json | field volume.volumeId)
 stop_server "$SERVER"
 start_registry
 REGISTRY=$SERVER
+# shellcheck disable=SC2154 # of oim.sh
 for number in 1 2 3; do
-    start_node $number
+    start_node $number --http "${machines[node-$number]}:9100"
 done
 wait_until_settled 3
 check "a volume of a choice" "$(by_choice 1)" OK
@@ -72,6 +73,11 @@ at_node 3 node forget node-2
 for number in 1 3; do
     wait_for $((30 * SLOWER)) has_states $number "node-1=READY node-3=READY" || fail "node-$number sees '$(states $number)'"
 done
+forgotten() { # as the metrics of node 1 say it
+    on node-1 /usr/bin/python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' "http://${machines[node-1]}:9100/metrics" |
+        sed -n 's/^skycap_cluster_nodes{state="forgotten"} //p'
+}
+check "how many are forgotten" "$(forgotten)" 1
 check "whether it is there" "$(by_id 1 ControllerGetVolume "$old")" NOT_FOUND
 check "a delete" "$(by_id 1 DeleteVolume "$old")" OK
 check "a new volume of that name" "$(by_choice 1)" OK
@@ -81,5 +87,6 @@ check "its node" "$(home_of by-choice 1)" node-3
 
 start_node 2
 wait_until_settled 3
+check "how many are forgotten then" "$(forgotten)" 0
 check "the volume that it has" "$(by_id 1 ControllerGetVolume "$old")" OK
 finish
