@@ -376,7 +376,7 @@ s3_list_kind(struct objects *objects, enum object_kind kind, objects_each *each,
     do
         error = list_page(s3, &naming, &list);
     while (!error && list.is_truncated);
-    buffer_clear(&list.token);
+    s3_list_clear(&list);
     return error_wrap(error, "list the objects of the bucket %s", s3->url.bucket);
 }
 

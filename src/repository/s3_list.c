@@ -149,6 +149,23 @@ parse_size(struct buffer *text, uint64_t *out)
     return true;
 }
 
+static int
+compare_keys(const struct buffer *a, const struct buffer *b)
+{
+    int order = memcmp(a->bytes, b->bytes, a->size < b->size ? a->size : b->size);
+    return order ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+static void
+note_key(struct s3_list *list, const struct buffer *key)
+{
+    if (list->highest.size && compare_keys(key, &list->highest) <= 0)
+        return;
+    list->is_idle = false;
+    list->highest.size = 0;
+    buffer_append(&list->highest, key->bytes, key->size);
+}
+
 /* The element that ends here is ListBucketResult/NAME. */
 static struct error *
 end_part(struct listing *listing)
@@ -158,6 +175,8 @@ end_part(struct listing *listing)
     if (is_at(reader, 2, "IsTruncated"))
         listing->list->is_truncated = !strcmp(text, "true");
     if (is_at(reader, 2, "NextContinuationToken")) {
+        if (reader->text.size > S3_TOKEN_MAX)
+            return refuse("a continuation token of more than 4096 bytes");
         listing->list->token.size = 0;
         buffer_append(&listing->list->token, reader->text.bytes, reader->text.size);
     }
@@ -165,6 +184,7 @@ end_part(struct listing *listing)
         return NULL;
     if (!listing->key.size || memchr(listing->key.bytes, 0, listing->key.size))
         return refuse("an object without a key");
+    note_key(listing->list, &listing->key);
     return listing->each(buffer_text(&listing->key), listing->size, listing->context);
 }
 
@@ -175,7 +195,7 @@ end_element(struct listing *listing)
     bool is_object = reader->depth == 3 && !strcmp(reader->names[1], "Contents");
     if (is_object && is_at(reader, 3, "Key")) {
         if (reader->text.size > S3_KEY_MAX)
-            return refuse("a long key");
+            return refuse("a key of more than 1024 bytes");
         listing->key.size = 0;
         buffer_append(&listing->key, reader->text.bytes, reader->text.size);
     }
@@ -212,6 +232,57 @@ parse(struct listing *listing)
     }
 }
 
+/* ---- pages ---- */
+
+static struct error *
+endless(const char *what)
+{
+    return error_new(CODE_FAILED_PRECONDITION, "the server's list does not end: %s", what);
+}
+
+/*
+ * A token is compared with one that is marked anew whenever the number of pages has doubled: so
+ * tokens that come round are noticed, however many they are.
+ */
+static struct error *
+check_token(struct s3_list *list)
+{
+    const struct buffer *token = &list->token, *marked = &list->marked;
+    if (marked->size == token->size && !memcmp(marked->bytes, token->bytes, token->size))
+        return endless("its continuation tokens repeat");
+    if (list->pages & (list->pages - 1))
+        return NULL;
+    list->marked.size = 0;
+    buffer_append(&list->marked, token->bytes, token->size);
+    return NULL;
+}
+
+/* Behind a page: whether it leads to the end. */
+static struct error *
+check_progress(struct s3_list *list)
+{
+    list->pages++;
+    list->idle_pages = list->is_idle ? list->idle_pages + 1 : 0;
+    if (!list->is_truncated)
+        return NULL;
+    if (!list->token.size)
+        return refuse("it goes on without saying where");
+    if (list->idle_pages > S3_IDLE_PAGES_MAX)
+        return endless("more than 100 pages in a row have no new key");
+    if (list->pages >= S3_PAGES_MAX)
+        return endless("it has 100000 pages");
+    return check_token(list);
+}
+
+void
+s3_list_clear(struct s3_list *list)
+{
+    buffer_clear(&list->token);
+    buffer_clear(&list->highest);
+    buffer_clear(&list->marked);
+    *list = (struct s3_list){0};
+}
+
 struct error *
 s3_list_parse(const uint8_t *bytes, size_t size, struct s3_list *list,
               struct error *(*each)(const char *key, uint64_t size, void *context), void *context)
@@ -220,13 +291,12 @@ s3_list_parse(const uint8_t *bytes, size_t size, struct s3_list *list,
     listing.reader.at = (const char *)bytes;
     listing.reader.end = listing.reader.at + size;
     list->is_truncated = false;
+    list->is_idle = true;
     list->token.size = 0;
     struct error *error = parse(&listing);
     buffer_clear(&listing.reader.text);
     buffer_clear(&listing.key);
-    if (!error && list->is_truncated && !list->token.size)
-        error = refuse("it goes on without saying where");
-    return error;
+    return error ? error : check_progress(list);
 }
 
 /* ---- errors ---- */

@@ -200,11 +200,146 @@ test_lists(void)
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         CHECK_NUMBER(parse_list(bad[i], &list, &keys), CODE_UNAVAILABLE);
-    buffer_clear(&list.token);
+    s3_list_clear(&list);
     char code[32];
     static const char error[] = "<Error><Code>SlowDown</Code><Message>m</Message></Error>";
     s3_error_code((const uint8_t *)error, strlen(error), code, sizeof code);
     CHECK_TEXT(code, "SlowDown");
+}
+
+/* ---- lists that do not end ---- */
+
+/* The keys and tokens of page `number`; false: it is the last one. */
+typedef bool print_page(unsigned number, char key[S3_KEY_MAX], char token[S3_TOKEN_MAX]);
+
+/* Reads the pages; at most so many. Gives the code of the end, and how many pages were read. */
+static enum code
+read_pages(print_page *print, unsigned most, unsigned *pages, const char *says)
+{
+    struct s3_list list = {0};
+    enum code code = CODE_OK;
+    for (*pages = 0; code == CODE_OK && *pages < most; ++*pages) {
+        char key[S3_KEY_MAX] = "", token[S3_TOKEN_MAX] = "";
+        struct buffer page AUTO(buffer_clear) = {0}, keys AUTO(buffer_clear) = {0};
+        bool goes_on = print(*pages, key, token);
+        buffer_print(&page, "<ListBucketResult><IsTruncated>%s</IsTruncated>",
+                     goes_on ? "true" : "false");
+        buffer_print(&page, "<NextContinuationToken>%s</NextContinuationToken>", token);
+        if (key[0])
+            buffer_print(&page, "<Contents><Key>%s</Key><Size>1</Size></Contents>", key);
+        buffer_print(&page, "</ListBucketResult>");
+        struct error *error AUTO(error_cleanup) =
+            s3_list_parse(page.bytes, page.size, &list, note_key, &keys);
+        code = error ? error->code : CODE_OK;
+        CHECK(!error || strstr(error->message, says));
+        if (!goes_on)
+            break;
+    }
+    s3_list_clear(&list);
+    return code;
+}
+
+static bool
+print_good(unsigned number, char key[S3_KEY_MAX], char token[S3_TOKEN_MAX])
+{
+    /* Now and then a page has no key: what it had was deleted. */
+    if (number % 50)
+        snprintf(key, S3_KEY_MAX, "01/%08u", number);
+    snprintf(token, S3_TOKEN_MAX, "after %u", number);
+    return number < 3000;
+}
+
+static bool
+print_same_token(unsigned number, char key[S3_KEY_MAX], char token[S3_TOKEN_MAX])
+{
+    snprintf(key, S3_KEY_MAX, "01/%08u", number);
+    snprintf(token, S3_TOKEN_MAX, "here");
+    return true;
+}
+
+static bool
+print_round(unsigned number, char key[S3_KEY_MAX], char token[S3_TOKEN_MAX])
+{
+    snprintf(key, S3_KEY_MAX, "01/%08u", number);
+    snprintf(token, S3_TOKEN_MAX, "%u", number < 40 ? number : 40 + number % 70);
+    return true;
+}
+
+static bool
+print_empty(unsigned number, char key[S3_KEY_MAX], char token[S3_TOKEN_MAX])
+{
+    (void)key;
+    snprintf(token, S3_TOKEN_MAX, "%u", number);
+    return true;
+}
+
+static bool
+print_same_keys(unsigned number, char key[S3_KEY_MAX], char token[S3_TOKEN_MAX])
+{
+    snprintf(key, S3_KEY_MAX, "01/%u", number % 7);
+    snprintf(token, S3_TOKEN_MAX, "%u", number);
+    return true;
+}
+
+static bool
+print_endless(unsigned number, char key[S3_KEY_MAX], char token[S3_TOKEN_MAX])
+{
+    snprintf(key, S3_KEY_MAX, "01/%08u", number);
+    snprintf(token, S3_TOKEN_MAX, "%u", number);
+    return true;
+}
+
+static void
+test_lists_that_do_not_end(void)
+{
+    static const struct {
+        print_page *print;
+        unsigned most; /* pages that may be read */
+        const char *says;
+    } bad[] = {
+        {print_same_token, 2, "tokens repeat"},
+        {print_round, 400, "tokens repeat"},
+        {print_empty, 101, "no new key"},
+        {print_same_keys, 108, "no new key"},
+        {print_endless, S3_PAGES_MAX, "100000 pages"},
+    };
+    unsigned pages;
+    CHECK_NUMBER(read_pages(print_good, UINT32_MAX, &pages, ""), CODE_OK);
+    CHECK_NUMBER(pages, 3000);
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        CHECK_NUMBER(read_pages(bad[i].print, UINT32_MAX, &pages, bad[i].says),
+                     CODE_FAILED_PRECONDITION);
+        CHECK(pages <= bad[i].most);
+    }
+}
+
+/* What is too long is refused before it is sent back. */
+static void
+test_long_keys_and_tokens(void)
+{
+    static const char *const forms[] = {
+        "<ListBucketResult><Contents><Key>%s</Key><Size>1</Size></Contents></ListBucketResult>",
+        "<ListBucketResult><NextContinuationToken>%s</NextContinuationToken></ListBucketResult>",
+    };
+    static const char *const says[] = {"a key of more than", "a continuation token of more than"};
+    static const unsigned most[] = {S3_KEY_MAX, S3_TOKEN_MAX};
+    for (size_t i = 0; i < COUNT_OF(forms); i++)
+        for (unsigned more = 0; more < 2; more++) {
+            struct s3_list list = {0};
+            struct buffer long_text AUTO(buffer_clear) = {0}, page AUTO(buffer_clear) = {0};
+            struct buffer keys AUTO(buffer_clear) = {0};
+            for (unsigned size = 0; size < most[i] + more; size++)
+                buffer_append_byte(&long_text, 'x');
+            const char *parts[] = {forms[i], strstr(forms[i], "%s") + 2};
+            buffer_append(&page, parts[0], (size_t)(parts[1] - 2 - parts[0]));
+            buffer_append(&page, long_text.bytes, long_text.size);
+            buffer_append_text(&page, parts[1]);
+            struct error *error AUTO(error_cleanup) =
+                s3_list_parse(page.bytes, page.size, &list, note_key, &keys);
+            CHECK((error != NULL) == (more == 1));
+            CHECK(!error || (error->code == CODE_UNAVAILABLE && strstr(error->message, says[i])));
+            s3_list_clear(&list);
+        }
 }
 
 static bool
@@ -239,5 +374,7 @@ main(void)
     test_replies();
     test_chunked_bodies();
     test_lists();
+    test_lists_that_do_not_end();
+    test_long_keys_and_tokens();
     return check_report("test_repository_s3");
 }
