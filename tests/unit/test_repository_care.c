@@ -188,6 +188,30 @@ test_read_finds_flipped_bytes(void)
     ends_clear(&ends);
 }
 
+/* Whoever has no copy of the index finds damage in it instead of data. */
+static void
+test_read_finds_flipped_bytes_of_an_index(bool encrypts)
+{
+    struct ends ends;
+    char name[REPOSITORY_NAME_BYTES], path[384];
+    unsigned missed = 0;
+    ends_make(&ends, encrypts);
+    CHECK(went_well(put_snapshot(ends.repository, 1, 1, 3, name)));
+    CHECK_NUMBER(count_objects(&ends, "02", path), 1);
+    ends.options.cache_directory = NULL;
+    for (off_t offset = 0, size = size_of(path); offset < size; offset++) {
+        flip(path, offset);
+        ends_open(&ends);
+        struct error *error AUTO(error_cleanup) = check_snapshot(ends.repository, name, 1, 1, 3);
+        missed += !error || error->code != CODE_DATA_LOSS;
+        flip(path, offset);
+    }
+    CHECK_NUMBER(missed, 0);
+    ends_open(&ends);
+    CHECK(went_well(check_snapshot(ends.repository, name, 1, 1, 3)));
+    ends_clear(&ends);
+}
+
 static void
 test_verify_names_affected_snapshots(void)
 {
@@ -690,6 +714,8 @@ main(void)
     test_every_flipped_byte_is_found(true);
     test_every_flipped_byte_is_found(false);
     test_read_finds_flipped_bytes();
+    test_read_finds_flipped_bytes_of_an_index(true);
+    test_read_finds_flipped_bytes_of_an_index(false);
     test_verify_names_affected_snapshots();
     test_verify_beside_a_prune_finds_nothing(REPOSITORY_STRUCTURE);
     test_verify_beside_a_prune_finds_nothing(REPOSITORY_DATA);
