@@ -90,14 +90,22 @@ static const struct csi_v1_controller relaying_handlers = {
 
 /* `behind`: the address of the server behind. */
 static inline void
-relay_ends_open(struct relay_ends *ends, const struct csi_v1_controller *handlers,
-                const char *behind, const struct channel_options *options)
+relay_ends_open_with(struct relay_ends *ends, const struct csi_v1_controller *handlers,
+                     const char *behind, const struct channel_options *options, unsigned workers)
 {
     *ends = (struct relay_ends){.route = {.asked = GATE_INIT, .finished = GATE_INIT}};
     ends_open(&ends->front, &(struct ends_setup){.service = &csi_v1_controller_service,
                                                  .handlers = handlers,
-                                                 .context = &ends->route});
+                                                 .context = &ends->route,
+                                                 .runtime.max_workers = workers});
     succeed(channel_open(ends->front.runtime, behind, options, &ends->route.channel));
+}
+
+static inline void
+relay_ends_open(struct relay_ends *ends, const struct csi_v1_controller *handlers,
+                const char *behind, const struct channel_options *options)
+{
+    relay_ends_open_with(ends, handlers, behind, options, 0);
 }
 
 static inline void

@@ -17,18 +17,24 @@ struct fault {
 
 /* One call has been relayed, and its request has come: stream 1 waits for what the test answers. */
 static void
-fault_open_with(struct fault *fault, uint64_t timeout_ns)
+fault_begin(struct fault *fault, uint64_t timeout_ns, size_t max_reply_bytes, unsigned workers)
 {
     struct raw_frame frame;
     ends_choose_address(fault->address);
     fault->listener = raw_listen(fault->address);
-    relay_ends_open(&fault->ends, &relaying_handlers, fault->address,
-                    &(struct channel_options){.max_message_bytes = MAX_REPLY_BYTES});
+    relay_ends_open_with(&fault->ends, &relaying_handlers, fault->address,
+                         &(struct channel_options){.max_message_bytes = max_reply_bytes}, workers);
     fault->ends.route.timeout_ns = timeout_ns;
     fault->call = begin_snapshot(fault->ends.front.channel);
     fault->fd = raw_accept(fault->listener, 2000);
     CHECK(fault->fd >= 0 && raw_greet_client(fault->fd, NULL, 0));
     CHECK(raw_wait_for_frame(fault->fd, NGHTTP2_DATA, 1, &frame, 2000));
+}
+
+static void
+fault_open_with(struct fault *fault, uint64_t timeout_ns)
+{
+    fault_begin(fault, timeout_ns, MAX_REPLY_BYTES, 0);
 }
 
 static void
@@ -287,6 +293,91 @@ a_compressed_reply_is_inflated(void)
     fault_close(&fault, CODE_OK, "");
 }
 
+/* ---- large answers ---- */
+
+/* The limit is for the header and the trailers together, in frames that each are within it. */
+static void
+trailers_that_are_too_large_are_refused(void)
+{
+    char value[101];
+    struct buffer block AUTO(buffer_clear) = {0};
+    struct fault fault;
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    raw_add_field(&block, "grpc-status", "0");
+    for (unsigned i = 0; i < 600; i++) /* 133 bytes each, by HTTP/2's rule */
+        raw_add_field(&block, "x", value);
+    fault_open(&fault);
+    send_head(fault.fd, NULL);
+    send_message(fault.fd, 0, good_reply, sizeof good_reply);
+    for (size_t at = 0; at < block.size; at += 16384) {
+        size_t size = block.size - at < 16384 ? block.size - at : 16384;
+        uint8_t flags = at + size == block.size ? NGHTTP2_FLAG_END_HEADERS : 0;
+        raw_send_frame(fault.fd, at ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+                       at ? flags : flags | NGHTTP2_FLAG_END_STREAM, 1, block.bytes + at, size);
+    }
+    fault_close(&fault, CODE_RESOURCE_EXHAUSTED, "headers are too large");
+}
+
+struct blocker {
+    struct work work; /* first */
+    struct loop *loop;
+    struct gate begun;
+    struct gate may_end;
+};
+
+static void
+block(struct work *work)
+{
+    struct blocker *blocker = (struct blocker *)work;
+    gate_pass(&blocker->begun);
+    gate_wait(&blocker->may_end, 1);
+    gate_pass(&blocker->begun);
+}
+
+static void
+submit_blocker(void *argument)
+{
+    struct blocker *blocker = argument;
+    CHECK(loop_submit_work(blocker->loop, &blocker->work));
+    loop_note_work_done(blocker->loop); /* no call waits for it */
+}
+
+/* While the only worker is busy, a large reply waits for it, and a small one does not. */
+static void
+a_large_reply_is_decoded_by_a_worker(void)
+{
+    enum { LARGE = 100000, ID = LARGE - 8 };
+    static uint8_t large[5 + LARGE] = {0, 0, LARGE >> 16, (LARGE >> 8) & 255, LARGE & 255};
+    struct blocker blocker = {.work.run = block, .begun = GATE_INIT, .may_end = GATE_INIT};
+    struct arena arena AUTO(arena_clear);
+    Csi__V1__CreateSnapshotResponse *reply;
+    struct fault fault;
+    /* Snapshot { snapshot_id = "sss..." } */
+    const uint8_t head[] = {
+        0x0a, 0x80 | ((ID + 4) & 127), 0x80 | ((ID + 4) >> 7 & 127), (ID + 4) >> 14,
+        0x12, 0x80 | (ID & 127),       0x80 | (ID >> 7 & 127),       ID >> 14};
+    memset(large + 5, 's', LARGE);
+    memcpy(large + 5, head, sizeof head);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    fault_begin(&fault, 0, 2 * LARGE, 1);
+    blocker.loop = runtime_loop(fault.ends.front.runtime);
+    loop_run(blocker.loop, submit_blocker, &blocker);
+    CHECK(gate_wait(&blocker.begun, 1));
+    send_head(fault.fd, NULL);
+    for (size_t at = 0; at < sizeof large; at += 16384)
+        raw_send_frame(fault.fd, NGHTTP2_DATA, 0, 1, large + at,
+                       sizeof large - at < 16384 ? sizeof large - at : 16384);
+    send_ok(fault.fd);
+    sleep_ms(100);
+    CHECK_NUMBER(gate_count(&fault.ends.route.finished), 0);
+    gate_pass(&blocker.may_end);
+    succeed(client_call_recv(fault.call, &arena, &reply));
+    CHECK(reply && reply->snapshot && strlen(reply->snapshot->snapshot_id) == ID);
+    CHECK(gate_wait(&blocker.begun, 2));
+    fault_close(&fault, CODE_OK, "");
+}
+
 int
 main(void)
 {
@@ -305,5 +396,7 @@ main(void)
     a_server_that_never_answers_is_given_up_in_time();
     a_refused_stream_is_tried_again();
     a_compressed_reply_is_inflated();
+    trailers_that_are_too_large_are_refused();
+    a_large_reply_is_decoded_by_a_worker();
     return check_report("test_rpc_relay_faults");
 }

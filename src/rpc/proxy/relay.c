@@ -20,12 +20,45 @@ struct relayed {
     struct scope scope;
     struct channel *channel; /* NULL: the call cannot be relayed, or has been started */
     size_t charged;
+    bool is_heavy;              /* the reply: workers decode it and pack it again */
     struct client_call *client; /* set when finished */
     ProtobufCMessage *reply;    /* NULL: failed with `error` */
     struct error *error;
 };
 
 /* ---- completion ---- */
+
+/* Compressed replies too: the loop inflates nothing. See admission.h. */
+static bool
+is_heavy(const struct message *reply)
+{
+    return reply && (reply->is_compressed || reply->size > ADMISSION_LOOP_BYTES);
+}
+
+static void
+end_packing(struct task *task)
+{
+    struct call *call = CONTAINER_OF(task, struct call, finished);
+    loop_note_work_done(call->loop);
+    call_finish(call);
+}
+
+static void
+run_packing(struct work *work)
+{
+    struct call *call = CONTAINER_OF(work, struct call, work);
+    call->result = call_pack_reply(call);
+    call->finished.run = end_packing;
+    loop_post(call->loop, &call->finished);
+}
+
+static bool
+submit(struct call *call, void (*run)(struct work *work))
+{
+    call->work.run = run;
+    call->work.is_short = false;
+    return loop_submit_work(call->loop, &call->work);
+}
 
 /* Takes over the error. */
 static void
@@ -39,6 +72,8 @@ end(struct call *call, ProtobufCMessage *reply, struct error *error)
         call->scope.reply = call->output = reply;
     if (relay->finish)
         error = relay->finish(call, relay->context, reply, error);
+    if (!error && relayed->is_heavy && submit(call, run_packing))
+        return;
     call->result = error ? error : call_pack_reply(call);
     call_finish(call);
 }
@@ -76,7 +111,7 @@ forward_reply(struct call *call)
 }
 
 static void
-end_inflating(struct task *task)
+end_decoding(struct task *task)
 {
     struct call *call = CONTAINER_OF(task, struct call, finished);
     loop_note_work_done(call->loop);
@@ -84,24 +119,23 @@ end_inflating(struct task *task)
 }
 
 static void
-run_inflating(struct work *work)
+run_decoding(struct work *work)
 {
     struct call *call = CONTAINER_OF(work, struct call, work);
     take_reply(call);
-    call->finished.run = end_inflating;
+    call->finished.run = end_decoding;
     loop_post(call->loop, &call->finished);
 }
 
-/* Compressed replies go to a worker: the loop does not decompress. */
+/* Without a thread the loop decodes a large reply, but it inflates none. */
 static void
 on_finished(struct client_call *client)
 {
     struct call *call = client->owner;
     const struct message *message = client->result ? NULL : client->mailbox.in;
     call->relayed->client = client;
-    call->work.run = run_inflating;
-    call->work.is_short = false;
-    if (message && message->is_compressed && loop_submit_work(call->loop, &call->work))
+    call->relayed->is_heavy = is_heavy(message);
+    if (call->relayed->is_heavy && submit(call, run_decoding))
         return;
     if (message && message->is_compressed)
         client->result = error_new(CODE_RESOURCE_EXHAUSTED,
