@@ -198,6 +198,17 @@ find_route(const char *path, enum http_method method)
     return NULL;
 }
 
+/* A change that takes longer than the page waits has not failed. Takes the error. */
+static struct error *
+explain_silence(struct error *error)
+{
+    if (!error || error->code != CODE_DEADLINE_EXCEEDED)
+        return error;
+    error_free(error);
+    return error_new(CODE_DEADLINE_EXCEEDED,
+                     "it is not done yet, and may go on: look later whether it is, or repeat it");
+}
+
 static struct error *
 handle(struct api_request *request, const struct route *route)
 {
@@ -212,7 +223,7 @@ handle(struct api_request *request, const struct route *route)
     json_writer_begin(&request->out, NULL, '{');
     error = route->handle(request);
     json_writer_end(&request->out, '}');
-    return error;
+    return route->method == HTTP_POST ? explain_silence(error) : error;
 }
 
 static struct error *
