@@ -204,6 +204,16 @@ read_changes(const Skycap__V1__WriteRowsRequest *request, struct store_change *o
     return error ? error : registry_store_check_changes(out, request->n_changes);
 }
 
+/* Only the nodes can know whether there was more before. */
+static void
+tell_empty(const struct registry *registry)
+{
+    log_info(registry->options.log,
+             "the store had no rows of a cluster: the cluster is new, or the registry has lost its "
+             "data. Then the nodes announce their volumes again, and skycap node list shows those "
+             "that are missing");
+}
+
 static struct error *
 write_rows(struct call *call, const Skycap__V1__WriteRowsRequest *request,
            Skycap__V1__WriteRowsReply *reply)
@@ -225,8 +235,8 @@ write_rows(struct call *call, const Skycap__V1__WriteRowsRequest *request,
         changes[count++] = (struct store_change){PREFIX, (const uint8_t *)MARK_VALUE,
                                                  strlen(MARK_VALUE), STORE_ANY};
     error = store_write(registry->options.store, changes, count, &reply->revision);
-    if (!error)
-        atomic_store(&registry->has_rows, true);
+    if (!error && !atomic_exchange(&registry->has_rows, true) && !has_mark)
+        tell_empty(registry);
     return error;
 }
 

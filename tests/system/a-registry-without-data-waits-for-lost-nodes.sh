@@ -67,6 +67,11 @@ for number in 1 3; do
     check "the nodes, at node $number" "$(at_node $number node list | grep '^node-2 ' | grep -o 'skycap node forget node-2')" "skycap node forget node-2"
 done
 
+for number in 1 3; do
+    wait_for $((20 * SLOWER)) grep -q 'are not registered any more.* nodes=node-2' "$SKYCAP_TMP/node-$number.log" || fail "node-$number has not logged that node-2 is missing"
+done
+check "the log of the registry, at its first start and now" "$(grep -c 'the store had no rows of a cluster' "$SKYCAP_TMP/registry.log")" 2
+
 # ---- it is forgotten, from a node that was started since --------------------------------------------------------------
 
 at_node 3 node forget node-2
