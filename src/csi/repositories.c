@@ -176,20 +176,20 @@ list_exports(struct call *call, const Skycap__V1__ListExportsRequest *request,
     struct repository_use use AUTO(repository_pool_release) = {0};
     struct export_list exports = {0};
     const char *name, *next = "";
-    size_t limit = (size_t)request->max_entries;
+    struct export_query query = {.token = request->starting_token,
+                                 .limit = (size_t)request->max_entries};
     struct patience patience AUTO(patience_end) = repositories_patience(call);
     patience_begin(&patience);
     if (request->max_entries < 0)
         return error_new(CODE_INVALID_ARGUMENT, "max_entries is negative");
-    if (!limit || limit > MAX_ENTRIES)
-        limit = MAX_ENTRIES;
+    if (!query.limit || query.limit > MAX_ENTRIES)
+        query.limit = MAX_ENTRIES;
     struct error *error =
         repository_pool_choose(controller_engine(call), request->repository, arena, &name);
     if (!error)
         error = repository_pool_open(controller_engine(call), name, &use);
     if (!error)
-        error = export_page_read(use.repository, request->starting_token, limit, arena, &exports,
-                                 &next);
+        error = export_page_read(use.repository, &query, arena, &exports, &next);
     if (error)
         return error;
     reply->next_token = (char *)next;

@@ -82,32 +82,49 @@ parse_token(const char *token, struct place *out)
 /* ---- a page ---- */
 
 struct paging {
+    const struct export_query *query;
     const struct place *after; /* NULL: from the first */
     struct place *places;      /* the first ones behind it, in order */
-    size_t count, limit;
+    size_t count;
     bool has_more;
 };
+
+static bool
+is_wanted(const struct export_query *query, const struct export_item *item)
+{
+    return (!query->name || !strcmp(item->record->name, query->name)) &&
+           (!query->id || !strncmp(item->id, query->id, strlen(query->id)));
+}
+
+static bool
+is_before(const struct paging *paging, const struct place *left, const struct place *right)
+{
+    int order = compare(left, right);
+    return paging->query->newest_first ? order > 0 : order < 0;
+}
 
 /* Puts it into its place, and drops the last one if there are too many. */
 static struct error *
 sort_in(const struct export_item *item, void *context)
 {
     struct paging *paging = context;
+    size_t limit = paging->query->limit;
     struct place place = {item->record->taken_ns, item->record->exported_ns, ""};
     snprintf(place.id, sizeof place.id, "%s", item->id);
-    if (paging->after && compare(&place, paging->after) <= 0)
+    if (!is_wanted(paging->query, item) ||
+        (paging->after && !is_before(paging, paging->after, &place)))
         return NULL;
     size_t low = 0, high = paging->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(&paging->places[middle], &place) < 0)
+        if (is_before(paging, &paging->places[middle], &place))
             low = middle + 1;
         else
             high = middle;
     }
-    bool is_full = paging->count == paging->limit;
+    bool is_full = paging->count == limit;
     paging->has_more |= is_full;
-    if (low == paging->limit)
+    if (low == limit)
         return NULL;
     memmove(&paging->places[low + 1], &paging->places[low],
             (paging->count - is_full - low) * sizeof place);
@@ -133,17 +150,18 @@ read_records(struct repository *repository, const struct paging *paging, struct 
 }
 
 struct error *
-export_page_read(struct repository *repository, const char *token, size_t limit,
+export_page_read(struct repository *repository, const struct export_query *query,
                  struct arena *arena, struct export_list *out, const char **next)
 {
     struct place after;
     *out = (struct export_list){0};
     *next = "";
-    struct error *error = token[0] ? parse_token(token, &after) : NULL;
+    struct error *error = query->token[0] ? parse_token(query->token, &after) : NULL;
     if (error)
         return error;
-    struct place *places AUTO(memory_cleanup) = memory_new(limit * sizeof *places);
-    struct paging paging = {.after = token[0] ? &after : NULL, .places = places, .limit = limit};
+    struct place *places AUTO(memory_cleanup) = memory_new(query->limit * sizeof *places);
+    struct paging paging = {
+        .query = query, .after = query->token[0] ? &after : NULL, .places = places};
     error = export_page_walk(repository, sort_in, &paging);
     if (!error)
         error = read_records(repository, &paging, arena, out);

@@ -20,27 +20,6 @@ MUST_CHECK struct error *export_record_read_listed(struct repository *repository
 
 struct repository_id export_record_manifest(const export_record *record);
 
-/* The records of a repository, in the order of the snapshots' times. */
-struct export_list {
-    struct export_item {
-        const char *id;
-        export_record *record;
-    } * items;
-    size_t count;
-};
-
-/* All that can be read, or those of one volume. In the arena. */
-MUST_CHECK struct error *export_record_list(struct repository *repository,
-                                            const char *volume_handle, struct arena *arena,
-                                            struct export_list *out);
-
-/*
- * The one that `text` names: its id, the beginning of it (at least 4 digits), or the name of the
- * snapshot, of several the newest. NOT_FOUND; INVALID_ARGUMENT: it begins several ids.
- */
-MUST_CHECK struct error *export_record_find(struct repository *repository, const char *text,
-                                            struct arena *arena, struct export_item *out);
-
 /* For repository_verify and repository_prune. */
 extern const struct repository_references export_references;
 

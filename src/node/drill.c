@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/size_text.h"
 #include "exports/compare.h"
+#include "exports/export_page.h"
 #include "node/drill_command.h"
 #include "node/publish.h"
 #include "proto/repositories.pb-c.h"
@@ -247,20 +248,6 @@ remember_success(struct drill *drill)
 /* ---- all of it ---- */
 
 static struct error *
-find_newest(struct drill *drill, struct export_item *out)
-{
-    struct export_list list;
-    struct error *error = export_record_list(drill->use.repository, NULL, &drill->arena, &list);
-    if (error)
-        return error;
-    if (!list.count)
-        return error_new(CODE_NOT_FOUND, "the repository %s has no snapshots",
-                         drill->request.repository);
-    *out = list.items[list.count - 1];
-    return NULL;
-}
-
-static struct error *
 find_record(struct drill *drill)
 {
     struct export_item item = {0};
@@ -270,7 +257,7 @@ find_record(struct drill *drill)
     if (error)
         return error;
     error = snapshot[0] ? export_record_find(drill->use.repository, snapshot, &drill->arena, &item)
-                        : find_newest(drill, &item);
+                        : export_record_find_newest(drill->use.repository, &drill->arena, &item);
     drill->id = item.id;
     drill->record = item.record;
     return error;

@@ -80,35 +80,20 @@ close_parts(struct exporting *export)
     files_close(&export->fd);
 }
 
-/* An export of this snapshot that is not whole is no base. */
-static void
-set_aside(struct exporting *export, struct export_list *list)
-{
-    size_t count = 0;
-    export->aside = (struct export_item){0};
-    for (size_t i = 0; i < list->count; i++) {
-        if (export->incomplete && !strcmp(list->items[i].id, export->incomplete))
-            export->aside = list->items[i];
-        else
-            list->items[count++] = list->items[i];
-    }
-    list->count = count;
-}
-
 /* The lists of records come from a cache: looks whether the base's is good in the repository. */
 static struct error *
 find_base(struct exporting *export, unsigned tries)
 {
-    struct export_list list = {0};
-    struct engine *engine = export->engine;
     struct buffer bytes AUTO(buffer_clear) = {0};
-    struct error *error = export_record_list(export->use.repository,
-                                             export->snapshot->source_handle, &export->try, &list);
-    if (!error)
-        set_aside(export, &list);
-    if (!error)
-        error = export_base_find(engine, export->snapshot, &list, export->fd, &export->try,
-                                 &export->base);
+    struct export_base_request request = {
+        .engine = export->engine,
+        .snapshot = export->snapshot,
+        .repository = export->use.repository,
+        .fd = export->fd,
+        .incomplete = export->incomplete,
+        .arena = &export->try,
+    };
+    struct error *error = export_base_find(&request, &export->base);
     const struct export_item *base = export->base.same ? export->base.same : export->base.item;
     if (error || !base)
         return error;
@@ -211,18 +196,19 @@ static struct error *
 commit(struct exporting *export, bool *is_good)
 {
     char name[REPOSITORY_NAME_BYTES];
-    const export_record *earlier = export->aside.record;
+    const export_record *earlier = export->base.aside ? export->base.aside->record : NULL;
     struct repository_id manifest = {0};
     if (earlier)
         manifest = export_record_manifest(earlier);
     if (earlier && !memcmp(&manifest, &export->manifest, sizeof manifest)) {
         struct error *error = repository_writer_finish(export->writer);
-        return error ? error : export_commit_row(export, export->aside.id, earlier);
+        return error ? error : export_commit_row(export, export->base.aside->id, earlier);
     }
     struct error *error = export_commit_record(export, name, is_good);
     if (!error && *is_good && earlier)
-        error = error_forgive(repository_snapshot_remove(export->use.repository, export->aside.id),
-                              CODE_NOT_FOUND);
+        error = error_forgive(
+            repository_snapshot_remove(export->use.repository, export->base.aside->id),
+            CODE_NOT_FOUND);
     if (error || !*is_good)
         return error;
     return export_commit_row(export, arena_string(&export->try, name), &export->record);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exports/export_page.h"
+#include "message/message_bytes.h"
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/export_past.h"
@@ -15,6 +17,26 @@
 #define PURPOSE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__PURPOSE__##name
 
 #define FIRST "it is the first export of this volume to this repository"
+
+/* What is known of the exports of the snapshot's volume while they are looked at one by one. */
+struct search {
+    const struct export_base_request *request;
+    struct export_base *out;
+    size_t count;
+    bool is_tree;
+    bool can_tell;                  /* of an image: what has changed since */
+    struct btrfs_exported exported; /* of a tree */
+    bool has_origin, has_older;     /* of a tree: there are such exports */
+};
+
+static const struct export_item *
+keep_item(const struct search *search, const struct export_item *item)
+{
+    struct export_item *kept = arena_alloc(search->request->arena, sizeof *kept);
+    *kept = (struct export_item){arena_string(search->request->arena, item->id),
+                                 message_bytes_copy(&item->record->base, search->request->arena)};
+    return kept;
+}
 
 void
 export_base_release(struct export_base *base)
@@ -39,114 +61,145 @@ has_same_origin(const export_record *record, const struct btrfs_origin *origin)
 }
 
 /* The newest one that is not newer than the snapshot, and of its past. */
-static const char *
-choose_tree(struct engine *engine, const snapshot_record *snapshot, const struct export_list *list,
-            struct export_base *out)
+static void
+look_at_tree(struct search *search, const struct export_item *item)
 {
-    struct btrfs_exported exported;
-    bool has_origin = false, has_older = false;
-    export_past_read(engine, snapshot, &exported);
-    for (size_t i = list->count; i > 0; i--) {
-        const export_record *record = list->items[i - 1].record;
-        if (!has_same_origin(record, &out->origin))
-            continue;
-        has_origin = true;
-        if (record->origin->generation > out->origin.generation)
-            continue;
-        has_older = true;
-        if ((!out->item || record->origin->generation > out->item->record->origin->generation) &&
-            export_past_has(engine, &exported, record))
-            out->item = &list->items[i - 1];
-    }
-    if (out->item)
-        return NULL;
-    if (!list->count)
-        return FIRST;
-    if (has_older)
-        return "the file system does not know of the earlier exports: it was set back to an "
-               "earlier state since, or the volume and the exported snapshots are gone";
-    return has_origin ? "the repository has only newer snapshots of this volume"
-                      : "the earlier exports are of other subvolumes: the volume was moved, "
-                        "restored or made anew since";
+    struct export_base *out = search->out;
+    const export_record *record = item->record;
+    if (!out->has_origin || !has_same_origin(record, &out->origin))
+        return;
+    search->has_origin = true;
+    if (record->origin->generation > out->origin.generation)
+        return;
+    search->has_older = true;
+    if ((!out->item || record->origin->generation > out->item->record->origin->generation) &&
+        export_past_has(search->request->engine, &search->exported, record))
+        out->item = keep_item(search, item);
 }
 
-static struct error *
-find_tree(struct engine *engine, const snapshot_record *snapshot, const struct export_list *list,
-          int fd, struct arena *arena, struct export_base *out)
+static const char *
+tell_why_tree(const struct search *search)
 {
-    struct error *error = btrfs_changes_describe(fd, &out->origin, &out->has_origin);
-    if (error)
-        return error;
-    if (!out->has_origin)
-        out->reason = arena_print(arena, "the back end %s cannot tell what has changed in a tree",
-                                  backend_of(engine->backend, snapshot->handle)->ops->name);
-    else
-        out->reason = choose_tree(engine, snapshot, list, out);
-    return NULL;
+    if (!search->out->has_origin)
+        return arena_print(
+            search->request->arena, "the back end %s cannot tell what has changed in a tree",
+            backend_of(search->request->engine->backend, search->request->snapshot->handle)
+                ->ops->name);
+    if (search->out->item)
+        return NULL;
+    if (!search->count)
+        return FIRST;
+    if (search->has_older)
+        return "the file system does not know of the earlier exports: it was set back to an "
+               "earlier state since, or the volume and the exported snapshots are gone";
+    return search->has_origin
+               ? "the repository has only newer snapshots of this volume"
+               : "the earlier exports are of other subvolumes: the volume was moved, "
+                 "restored or made anew since";
 }
 
 /* ---- images ---- */
 
-/* A snapshot on this node with the contents of the export, locked. */
+/* A snapshot on this node with the contents of the export, locked; instead of an earlier one. */
 static bool
-find_local(struct engine *engine, const export_record *record, struct arena *arena,
-           struct export_base *out)
+find_local(const struct search *search, const export_record *record)
 {
+    struct engine *engine = search->request->engine;
     for (size_t i = 0; i < record->n_local_handles; i++) {
+        struct arena arena AUTO(arena_clear);
+        arena_init(&arena, NULL, 0, SIZE_MAX);
+        struct name_lock *lock AUTO(name_lock_release) = NULL;
         snapshot_record *snapshot;
         struct error *error AUTO(error_cleanup) =
-            data_lock_shared(engine, &snapshot_rows, record->local_handles[i], &out->lock);
+            data_lock_shared(engine, &snapshot_rows, record->local_handles[i], &lock);
         if (!error)
-            error = snapshot_get_any(engine, record->local_handles[i], arena, &snapshot);
-        if (!error && snapshot->state == STATE(READY)) {
-            out->local = snapshot_data(snapshot);
-            return true;
-        }
-        name_lock_release(&out->lock);
+            error = snapshot_get_any(engine, record->local_handles[i], &arena, &snapshot);
+        if (error || snapshot->state != STATE(READY))
+            continue;
+        name_lock_release(&search->out->lock);
+        search->out->lock = STEAL(lock);
+        snapshot = message_bytes_copy(&snapshot->base, search->request->arena);
+        search->out->local = snapshot_data(snapshot);
+        return true;
     }
     return false;
 }
 
-static void
-choose_image(struct engine *engine, const snapshot_record *snapshot, const struct export_list *list,
-             struct arena *arena, struct export_base *out)
+static bool
+is_newer(const export_record *record, const export_record *other)
 {
-    struct data data = snapshot_data(snapshot);
-    out->reason = FIRST;
-    if (list->count && !bases_can_tell_difference(engine, &data)) {
-        out->reason = arena_print(arena, "the back end %s cannot tell what has changed in an image",
-                                  backend_of(engine->backend, snapshot->handle)->ops->name);
-        return;
-    }
-    for (size_t i = list->count; i > 0; i--) {
-        const export_record *record = list->items[i - 1].record;
-        out->reason = "no snapshot with the contents of an earlier export is left on this node";
-        if (record->kind != EXPORT_KIND(IMAGE) || record->size_bytes > snapshot->size_bytes ||
-            !find_local(engine, record, arena, out))
-            continue;
-        out->item = &list->items[i - 1];
-        out->reason = NULL;
-        return;
-    }
+    return record->taken_ns != other->taken_ns ? record->taken_ns > other->taken_ns
+                                               : record->exported_ns > other->exported_ns;
+}
+
+/* The newest one of which such a snapshot is left. */
+static void
+look_at_image(struct search *search, const struct export_item *item)
+{
+    const struct export_item *best = search->out->item;
+    const export_record *record = item->record;
+    if (search->can_tell && record->kind == EXPORT_KIND(IMAGE) &&
+        record->size_bytes <= search->request->snapshot->size_bytes &&
+        (!best || is_newer(record, best->record)) && find_local(search, record))
+        search->out->item = keep_item(search, item);
+}
+
+static const char *
+tell_why_image(const struct search *search)
+{
+    if (!search->count)
+        return FIRST;
+    if (!search->can_tell)
+        return arena_print(
+            search->request->arena, "the back end %s cannot tell what has changed in an image",
+            backend_of(search->request->engine->backend, search->request->snapshot->handle)
+                ->ops->name);
+    return search->out->item
+               ? NULL
+               : "no snapshot with the contents of an earlier export is left on this node";
 }
 
 /* ---- both ---- */
 
-struct error *
-export_base_find(struct engine *engine, const snapshot_record *snapshot,
-                 const struct export_list *list, int fd, struct arena *arena,
-                 struct export_base *out)
+static struct error *
+look(const struct export_item *item, void *context)
 {
-    *out = (struct export_base){0};
-    for (size_t i = 0; i < list->count; i++)
-        if (!strcmp(list->items[i].record->handle, snapshot->handle))
-            out->same = &list->items[i];
-    if (out->same)
+    struct search *search = context;
+    if (strcmp(item->record->volume_handle, search->request->snapshot->source_handle) != 0)
         return NULL;
-    if (snapshot_data(snapshot).kind == KIND_TREE)
-        return find_tree(engine, snapshot, list, fd, arena, out);
-    choose_image(engine, snapshot, list, arena, out);
+    if (search->request->incomplete && !strcmp(item->id, search->request->incomplete)) {
+        search->out->aside = keep_item(search, item);
+        return NULL;
+    }
+    search->count++;
+    if (!strcmp(item->record->handle, search->request->snapshot->handle))
+        search->out->same = keep_item(search, item);
+    if (search->is_tree)
+        look_at_tree(search, item);
+    else
+        look_at_image(search, item);
     return NULL;
+}
+
+struct error *
+export_base_find(const struct export_base_request *request, struct export_base *out)
+{
+    struct data data = snapshot_data(request->snapshot);
+    struct search search = {.request = request,
+                            .out = out,
+                            .is_tree = data.kind == KIND_TREE,
+                            .can_tell = bases_can_tell_difference(request->engine, &data)};
+    struct error *error = NULL;
+    *out = (struct export_base){0};
+    if (search.is_tree) {
+        error = btrfs_changes_describe(request->fd, &out->origin, &out->has_origin);
+        export_past_read(request->engine, request->snapshot, &search.exported);
+    }
+    if (!error)
+        error = export_page_walk(request->repository, look, &search);
+    if (!error)
+        out->reason = search.is_tree ? tell_why_tree(&search) : tell_why_image(&search);
+    return error;
 }
 
 /* ---- keeping ---- */

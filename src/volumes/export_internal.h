@@ -29,7 +29,6 @@ struct exporting {
     struct repository_writer *writer;
     int fd;
     struct export_base base;
-    struct export_item aside; /* the incomplete export, if it is still there */
     export_position *position;
     export_record record;
     struct repository_id manifest;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a volume from a snapshot in a repository: see import.h. */
+#include "exports/export_page.h"
 #include "volumes/import.h"
 
 static volume_capability *

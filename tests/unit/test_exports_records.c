@@ -124,16 +124,25 @@ add_record(struct ends *ends, unsigned number)
     CHECK(went_well(repository_writer_commit(writer, bytes, size, name)));
 }
 
+struct counting {
+    const char *volume; /* NULL: any */
+    size_t count;
+};
+
+static struct error *
+count_one(const struct export_item *item, void *context)
+{
+    struct counting *counting = context;
+    counting->count += !counting->volume || !strcmp(item->record->volume_handle, counting->volume);
+    return NULL;
+}
+
 static size_t
 count_listed(struct ends *ends, const char *volume)
 {
-    struct arena arena AUTO(arena_clear);
-    arena_init(&arena, NULL, 0, SIZE_MAX);
-    struct export_list records = {0};
-    CHECK(went_well(export_record_list(ends->repository, volume, &arena, &records)));
-    for (size_t i = 0; volume && i < records.count; i++)
-        CHECK_TEXT(records.items[i].record->volume_handle, volume);
-    return records.count;
+    struct counting counting = {volume, 0};
+    CHECK(went_well(export_page_walk(ends->repository, count_one, &counting)));
+    return counting.count;
 }
 
 /* The beginning of an id finds the same. */
@@ -155,11 +164,34 @@ read_page(struct ends *ends)
 {
     struct arena arena AUTO(arena_clear);
     arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct export_query query = {.token = "", .limit = 7};
     struct export_list records;
     const char *next;
-    CHECK(went_well(export_page_read(ends->repository, "", 7, &arena, &records, &next)));
+    CHECK(went_well(export_page_read(ends->repository, &query, &arena, &records, &next)));
     CHECK_NUMBER(records.count, 7);
+    CHECK_NUMBER(records.items[6].record->taken_ns, 6);
     CHECK(next[0] != 0);
+}
+
+static void
+the_newest_come_first_if_asked_for(struct ends *ends)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct export_query query = {.newest_first = true, .token = "", .limit = 7};
+    struct export_list records;
+    struct export_item newest;
+    unsigned seen = 0;
+    CHECK(went_well(export_record_find_newest(ends->repository, &arena, &newest)));
+    CHECK_NUMBER(newest.record->taken_ns, RECORDS - 1);
+    const char *next = "";
+    do {
+        query.token = next;
+        CHECK(went_well(export_page_read(ends->repository, &query, &arena, &records, &next)));
+        for (size_t i = 0; i < records.count; i++)
+            CHECK_NUMBER(records.items[i].record->taken_ns, RECORDS - ++seen);
+    } while (next[0] && seen < RECORDS);
+    CHECK_NUMBER(seen, RECORDS);
 }
 
 static void
@@ -287,6 +319,7 @@ main(void)
     for (unsigned i = 0; i < RECORDS; i++)
         add_record(&ends, i);
     records_are_fetched_once(&ends);
+    the_newest_come_first_if_asked_for(&ends);
     one_more_costs_one_more(&ends);
     what_was_removed_is_not_listed(&ends);
     damage_in_the_cache_is_noticed(&ends);
