@@ -205,10 +205,12 @@ tell_deletion(struct replica_upkeep *upkeep, const struct replica_cluster *clust
         error = replica_rows_mark_deleted(upkeep->engine, row->handle);
     if (!error)
         error = replica_rows_remove(upkeep->engine, row->handle, row->node_id);
-    if (error)
-        log_debug(upkeep->engine->log, "a node is told later that a snapshot was deleted",
-                  LOG_TEXT("snapshot", row->handle), LOG_TEXT("node", row->node_id),
-                  LOG_TEXT("error", error->message));
+    if (!error)
+        return;
+    log_debug(upkeep->engine->log, "a node is told later that a snapshot was deleted",
+              LOG_TEXT("snapshot", row->handle), LOG_TEXT("node", row->node_id),
+              LOG_TEXT("error", error->message));
+    remember(upkeep, cluster, row);
 }
 
 /* Rows of snapshots that exist are left in the list. */
