@@ -126,9 +126,10 @@ const struct command snapshot_import_command = {
     .name = "import",
     .summary = "make a volume from a snapshot in a repository",
     .words = "SNAPSHOT",
-    .help = "Makes a volume from a snapshot in a repository. SNAPSHOT is its id there, the "
-            "beginning of that, or the\nname of the snapshot; of several with that name the "
-            "newest. Other servers may have exported it.",
+    .help =
+        "Makes a volume from a snapshot in a repository. SNAPSHOT is its id there, the "
+        "beginning of that, or the\nname of the snapshot, if no other has that name. Other servers "
+        "may have exported it.",
     .flags = import_flags,
     .run = import,
 };
