@@ -258,12 +258,19 @@ const struct command snapshot_prune_command = {
     .run = prune,
 };
 
+static const struct option rebuild_flags[] = {
+    {"data", 0, NULL, OPTION_FLAG, &reads_data,
+     "read every pack, and keep what is sound of those that are damaged"},
+    {0},
+};
+
 static struct error *
 rebuild(struct client *client)
 {
     Skycap__V1__RebuildRepositoryRequest request = SKYCAP__V1__REBUILD_REPOSITORY_REQUEST__INIT;
     struct work work;
     request.repository = client->words[0];
+    request.data = reads_data;
     struct error *error = do_work(client, "skycap.v1.Repositories/Rebuild", &request, &work);
     if (!error && !client->as_json)
         printf("%ju packs are in the index again\n", (uintmax_t)work.result.packs);
@@ -275,7 +282,8 @@ const struct command repository_rebuild_command = {
     .summary = "make the index of a repository anew",
     .words = "NAME",
     .help = "Makes the index of a repository anew from its packs, if index objects are damaged or "
-            "lost. It reads the packs\nthat no index names. Run `skycap snapshot verify` "
-            "afterwards.",
+            "lost. It reads the packs\nthat no index names, with --data all of them. Run "
+            "`skycap snapshot verify` afterwards.",
+    .flags = rebuild_flags,
     .run = rebuild,
 };

@@ -143,7 +143,8 @@ run_rebuild(struct care *care, struct repository *repository)
 {
     const struct repository_progress progress = {report_without_total, is_cancelled, care};
     uint64_t packs = 0;
-    struct error *error = repository_rebuild(repository, &progress, &packs);
+    struct error *error = repository_rebuild(
+        repository, care->reads_data ? REPOSITORY_DATA : REPOSITORY_STRUCTURE, &progress, &packs);
     if (error)
         return error;
     work_message message = SKYCAP__V1__REPOSITORY_WORK__INIT;
@@ -222,7 +223,7 @@ repositories_prune(struct call *call, const Skycap__V1__PruneRepositoryRequest *
 struct error *
 repositories_rebuild(struct call *call, const Skycap__V1__RebuildRepositoryRequest *request)
 {
-    const struct care care = {.run = run_rebuild};
+    const struct care care = {.run = run_rebuild, .reads_data = request->data};
     const struct repository_job form = {
         .kind = REBUILD_REPOSITORY, .units = "packs", .description = "make the index anew of"};
     return take_care(call, request->repository, &care, &form);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "repository/garbage.h"
+#include "repository/index_drop.h"
 #include "repository/prune_internal.h"
 
 struct deleting {
@@ -90,107 +91,22 @@ note_writer(const struct writers_found *writer, void *context)
 }
 
 /*
- * The index names them so that everybody sees what is missing. When all that is in use of them has
- * been stored anew, it names them no more.
+ * The index loses what is to be deleted, and lost packs. It names those so that everybody sees what
+ * is missing, until all that is in use of them has been stored anew.
  */
-static void
-choose_lost(struct deleting *deleting)
+static struct error *
+drop_from_index(struct deleting *deleting)
 {
+    struct prune *prune = deleting->prune;
+    struct index_drop drop = {.repository = prune->repository, .own = &prune->own};
+    for (size_t i = 0; i < deleting->packs.capacity; i++)
+        if (deleting->packs.slots[i].is_used)
+            id_set_add(&drop.packs, deleting->packs.slots[i].id);
     if (!deleting->has_writers)
-        locations_lost(deleting->prune->locations, &deleting->lost);
-}
-
-/* ---- the index ---- */
-
-static struct error *
-put_index(struct deleting *deleting)
-{
-    struct object_name name;
-    struct repository *repository = deleting->prune->repository;
-    if (!deleting->index.size)
-        return NULL;
-    struct error *error = writers_check(repository, &deleting->prune->own);
-    if (!error)
-        error = repository_put(repository, OBJECT_INDEX, deleting->index.bytes,
-                               deleting->index.size, &name);
-    deleting->index.size = 0;
-    deleting->index_entries = 0;
+        locations_lost(prune->locations, &drop.packs);
+    struct error *error = index_drop_run(&drop);
+    index_drop_clear(&drop);
     return error;
-}
-
-static bool
-is_dropped(const struct deleting *deleting, const struct object_name *pack)
-{
-    return id_set_has(&deleting->packs, pack->bytes) || id_set_has(&deleting->lost, pack->bytes);
-}
-
-/* Whether the index names a pack that is to be deleted, or lost. */
-static bool
-is_affected(const struct deleting *deleting, const struct buffer *index)
-{
-    struct index_pack pack;
-    size_t at = 0;
-    bool found = true, is = false;
-    while (found && !is) {
-        error_free(index_next(index, &at, &pack, &found));
-        is = found && is_dropped(deleting, &pack.name);
-    }
-    return is;
-}
-
-static struct error *
-keep_packs(struct deleting *deleting, const struct buffer *index)
-{
-    struct error *error = NULL;
-    size_t at = 0;
-    bool found = true;
-    while (!error && found) {
-        struct index_pack pack;
-        error = index_next(index, &at, &pack, &found);
-        if (error || !found || is_dropped(deleting, &pack.name))
-            continue;
-        index_append(&deleting->index, &pack);
-        deleting->index_entries += pack.count;
-        if (deleting->index_entries >= INDEX_ENTRIES)
-            error = put_index(deleting);
-    }
-    return error;
-}
-
-static struct error *
-delete_all(struct deleting *deleting, enum object_kind kind, const struct buffer *names)
-{
-    struct error *error = NULL;
-    for (size_t at = 0; at < names->size && !error; at += OBJECT_NAME_BYTES) {
-        struct object_name name = objects_name_at(names, at);
-        error = objects_delete(deleting->prune->repository->objects, kind, &name);
-    }
-    return error;
-}
-
-/* The new index objects are there before the old ones go. */
-static struct error *
-replace_index(struct deleting *deleting)
-{
-    struct repository *repository = deleting->prune->repository;
-    struct buffer names AUTO(buffer_clear) = {0}, old AUTO(buffer_clear) = {0};
-    struct buffer index AUTO(buffer_clear) = {0};
-    struct error *error = objects_list_names(repository->objects, OBJECT_INDEX, &names);
-    for (size_t at = 0; at < names.size && !error; at += OBJECT_NAME_BYTES) {
-        struct object_name name = objects_name_at(&names, at);
-        error = writers_refresh(repository, &deleting->prune->own);
-        if (!error)
-            error = repository_load(repository, OBJECT_INDEX, &name, &index);
-        if (error || !is_affected(deleting, &index))
-            continue;
-        error = keep_packs(deleting, &index);
-        buffer_append(&old, name.bytes, sizeof name.bytes);
-    }
-    if (!error)
-        error = put_index(deleting);
-    if (!error)
-        error = writers_check(repository, &deleting->prune->own);
-    return error ? error : delete_all(deleting, OBJECT_INDEX, &old);
 }
 
 /* ---- the packs ---- */
@@ -253,17 +169,14 @@ prune_delete(struct prune *prune)
     struct error *error = choose(&deleting);
     if (!error && (deleting.objects.size || (prune->lost && !deleting.has_writers))) {
         error = rescue(&deleting);
-        choose_lost(&deleting);
         if (!error)
-            error = replace_index(&deleting);
+            error = drop_from_index(&deleting);
         if (!error)
             error = delete_packs(&deleting);
         if (!error)
             error = remove_garbage(&deleting);
     }
     buffer_clear(&deleting.objects);
-    buffer_clear(&deleting.index);
     id_set_clear(&deleting.packs);
-    id_set_clear(&deleting.lost);
     return error;
 }

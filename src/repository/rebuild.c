@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the index anew from the lists in the packs, for packs that no sound index names. Packs are
- * read whole, because only their names tell that all of their bytes are there. Of a damaged pack,
- * the chunks that can be opened are in the new index.
+ * read whole, because only their names tell that all of their bytes are there.
+ *
+ * The chunks of a damaged pack that can be opened are stored in a new one. The index then says that
+ * the damaged one is lost, so that exports do not count on it; prune deletes it. With all data, the
+ * packs that an index names are read, too.
  *
  * Garbage is no exception: a snapshot may use it that was written since, and prune can tell only if
  * an index names the pack. Prune removes it from the index again before it deletes it.
@@ -10,8 +13,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "repository/id_set.h"
-#include "repository/writers.h"
+#include "repository/index_drop.h"
+#include "repository/writer_internal.h"
 
 struct rebuilding {
     struct repository *repository;
@@ -19,6 +22,10 @@ struct rebuilding {
     struct writers_own own;
     struct id_set known;   /* packs that need no entry */
     struct buffer damaged; /* names of damaged index objects */
+    struct id_set read;    /* packs that an index names, and that were read */
+    struct index_drop drop;
+    struct repository_writer
+        *writer; /* for sound chunks of damaged packs; NULL until there is one */
     struct buffer pack, list, index, work;
     uint8_t *chunk; /* REPOSITORY_CHUNK_MAX; NULL until there is a damaged pack */
     uint32_t entries;
@@ -52,8 +59,116 @@ note_index(const struct object_name *name, uint64_t size, void *context)
     return error;
 }
 
-/* ---- adding ---- */
+/* ---- packs that are damaged ---- */
 
+static struct error *
+open_writer(struct rebuilding *rebuilding)
+{
+    if (rebuilding->writer)
+        return NULL;
+    rebuilding->chunk = memory_zeroed(REPOSITORY_CHUNK_MAX);
+    return writer_open(rebuilding->repository, WRITERS_EXPORT, true, &rebuilding->writer);
+}
+
+/* What cannot be opened is lost. */
+static struct error *
+copy_chunk(struct rebuilding *rebuilding, const struct sealing_key *key,
+           const struct pack_entry *entry, uint32_t *sound)
+{
+    struct repository_id id;
+    struct error *bad AUTO(error_cleanup) = pack_open_chunk(
+        rebuilding->repository->sealing, key, entry, rebuilding->pack.bytes + entry->offset,
+        &rebuilding->work, rebuilding->chunk);
+    if (bad)
+        return NULL;
+    ++*sound;
+    return repository_writer_put(rebuilding->writer, rebuilding->chunk, entry->raw, &id);
+}
+
+/* The pack's bytes are read, and they are not all good; its list is. */
+static struct error *
+salvage(struct rebuilding *rebuilding, const struct index_pack *pack, const struct error *damage)
+{
+    const struct log *log = rebuilding->repository->log;
+    struct sealing_key key;
+    uint32_t sound = 0;
+    struct error *error = open_writer(rebuilding);
+    if (!error)
+        error = sealing_derive(rebuilding->repository->sealing, OBJECT_PACK, pack->salt, &key);
+    for (uint32_t i = 0; i < pack->count && !error; i++) {
+        struct pack_entry entry;
+        if (pack_entry_read(pack->entries + (size_t)i * PACK_ENTRY_BYTES,
+                            (uint32_t)rebuilding->pack.size, &entry))
+            error = copy_chunk(rebuilding, &key, &entry, &sound);
+        if (!error)
+            error = repository_check_cancel(rebuilding->progress);
+    }
+    if (!error && log)
+        log_warn(log, "a pack is damaged: its sound chunks are stored in another one",
+                 LOG_TEXT("error", damage->message), LOG_NUMBER("sound", sound),
+                 LOG_NUMBER("chunks", pack->count));
+    return error;
+}
+
+/* ---- packs that an index names ---- */
+
+static struct error *
+check_pack(struct rebuilding *rebuilding, const struct index_pack *pack)
+{
+    struct error *damage AUTO(error_cleanup) = NULL;
+    if (!pack->size || !id_set_add(&rebuilding->read, pack->name.bytes))
+        return NULL;
+    struct error *error = writers_refresh(rebuilding->repository, &rebuilding->own);
+    if (!error)
+        error =
+            repository_load_pack(rebuilding->repository, &pack->name, &rebuilding->pack, &damage);
+    /* One that is gone, or has another size, counts as lost already. */
+    if (error || !damage)
+        return error_forgive(error_forgive(error, CODE_NOT_FOUND), CODE_DATA_LOSS);
+    error = salvage(rebuilding, pack, damage);
+    id_set_add(&rebuilding->drop.packs, pack->name.bytes);
+    rebuilding->packs++;
+    return error;
+}
+
+static struct error *
+check_index(struct rebuilding *rebuilding, const struct object_name *name)
+{
+    struct buffer index AUTO(buffer_clear) = {0};
+    size_t at = 0;
+    bool found = true;
+    struct error *error = repository_load(rebuilding->repository, OBJECT_INDEX, name, &index);
+    while (!error && found) {
+        struct index_pack pack;
+        error = index_next(&index, &at, &pack, &found);
+        if (!error && found)
+            error = check_pack(rebuilding, &pack);
+        if (!error)
+            error = repository_report(rebuilding->progress, rebuilding->packs, rebuilding->packs);
+    }
+    return error;
+}
+
+/* The copies of sound chunks are durable before the index says that their pack is lost. */
+static struct error *
+check_all(struct rebuilding *rebuilding)
+{
+    struct buffer names AUTO(buffer_clear) = {0};
+    struct error *error = objects_list_names(rebuilding->repository->objects, OBJECT_INDEX, &names);
+    for (size_t at = 0; at < names.size && !error; at += OBJECT_NAME_BYTES) {
+        struct object_name name = objects_name_at(&names, at);
+        error = check_index(rebuilding, &name);
+    }
+    if (!error && rebuilding->writer)
+        error = repository_writer_flush(rebuilding->writer);
+    if (!error && rebuilding->drop.packs.count)
+        error = index_drop_run(&rebuilding->drop);
+    return error;
+}
+
+/* ---- packs that no index names ---- */
+
+/* Copies of sound chunks first. */
 static struct error *
 put_index(struct rebuilding *rebuilding)
 {
@@ -61,6 +176,8 @@ put_index(struct rebuilding *rebuilding)
     if (!rebuilding->index.size)
         return NULL;
     struct error *error = writers_check(rebuilding->repository, &rebuilding->own);
+    if (!error && rebuilding->writer)
+        error = repository_writer_flush(rebuilding->writer);
     if (!error)
         error = repository_put(rebuilding->repository, OBJECT_INDEX, rebuilding->index.bytes,
                                rebuilding->index.size, &name);
@@ -69,49 +186,20 @@ put_index(struct rebuilding *rebuilding)
     return error;
 }
 
-/* Leaves out of the list what cannot be opened. */
-static void
-drop_damaged_chunks(struct rebuilding *rebuilding, const struct sealing_key *key)
+static struct error *
+check_list(const struct index_pack *pack)
 {
-    struct buffer *list = &rebuilding->list;
-    size_t kept = 0;
-    if (!rebuilding->chunk)
-        rebuilding->chunk = memory_zeroed(REPOSITORY_CHUNK_MAX);
-    for (size_t at = 0; at < list->size; at += PACK_ENTRY_BYTES) {
-        struct pack_entry entry;
-        struct error *bad AUTO(error_cleanup) = NULL;
-        if (!pack_entry_read(list->bytes + at, (uint32_t)rebuilding->pack.size, &entry))
-            continue;
-        bad = pack_open_chunk(rebuilding->repository->sealing, key, &entry,
-                              rebuilding->pack.bytes + entry.offset, &rebuilding->work,
-                              rebuilding->chunk);
-        if (bad)
-            continue;
-        memmove(list->bytes + kept, list->bytes + at, PACK_ENTRY_BYTES);
-        kept += PACK_ENTRY_BYTES;
-    }
-    list->size = kept;
-}
-
-static void
-keep_sound_chunks(struct rebuilding *rebuilding, const struct sealing_key *key,
-                  const struct error *damage)
-{
-    const struct log *log = rebuilding->repository->log;
-    size_t all = rebuilding->list.size / PACK_ENTRY_BYTES;
-    drop_damaged_chunks(rebuilding, key);
-    if (log)
-        log_warn(log, "a pack is damaged: its sound chunks are in the index",
-                 LOG_TEXT("error", damage->message),
-                 LOG_NUMBER("sound", rebuilding->list.size / PACK_ENTRY_BYTES),
-                 LOG_NUMBER("chunks", all));
+    struct pack_entry entry;
+    for (uint32_t i = 0; i < pack->count; i++)
+        if (!pack_entry_read(pack->entries + (size_t)i * PACK_ENTRY_BYTES, pack->size, &entry))
+            return error_new(CODE_DATA_LOSS, "its list has an entry that cannot be");
+    return NULL;
 }
 
 static struct error *
 read_pack(struct rebuilding *rebuilding, const struct object_name *name, struct index_pack *out)
 {
     struct sealing_key key;
-    struct pack_entry entry;
     struct error *damage AUTO(error_cleanup) = NULL;
     struct error *error =
         repository_load_pack(rebuilding->repository, name, &rebuilding->pack, &damage);
@@ -120,17 +208,16 @@ read_pack(struct rebuilding *rebuilding, const struct object_name *name, struct 
                                rebuilding->pack.size, &key, &rebuilding->list);
     if (error)
         return error;
-    if (damage)
-        keep_sound_chunks(rebuilding, &key, damage);
     *out = (struct index_pack){.name = *name,
                                .size = (uint32_t)rebuilding->pack.size,
                                .count = (uint32_t)(rebuilding->list.size / PACK_ENTRY_BYTES),
                                .entries = rebuilding->list.bytes};
     memcpy(out->salt, key.salt, sizeof out->salt);
-    for (uint32_t i = 0; i < out->count; i++)
-        if (!pack_entry_read(out->entries + (size_t)i * PACK_ENTRY_BYTES, out->size, &entry))
-            return error_new(CODE_DATA_LOSS, "its list has an entry that cannot be");
-    return NULL;
+    if (!damage)
+        return check_list(out);
+    error = salvage(rebuilding, out, damage);
+    out->size = out->count = 0; /* it is lost */
+    return error;
 }
 
 static struct error *
@@ -178,7 +265,7 @@ delete_damaged(struct rebuilding *rebuilding)
 /* ---- all of it ---- */
 
 static struct error *
-run(struct rebuilding *rebuilding)
+run(struct rebuilding *rebuilding, enum repository_level level)
 {
     struct repository *repository = rebuilding->repository;
     struct error *error = objects_list(repository->objects, OBJECT_INDEX, note_index, rebuilding);
@@ -188,25 +275,38 @@ run(struct rebuilding *rebuilding)
         error = put_index(rebuilding);
     if (!error)
         error = delete_damaged(rebuilding);
+    if (!error && level == REPOSITORY_DATA)
+        error = check_all(rebuilding);
     return error ? error : repository_sync(repository);
 }
 
+static void
+clear(struct rebuilding *rebuilding)
+{
+    repository_writer_close(rebuilding->writer);
+    index_drop_clear(&rebuilding->drop);
+    id_set_clear(&rebuilding->known);
+    id_set_clear(&rebuilding->read);
+    buffer_clear(&rebuilding->damaged);
+    buffer_clear(&rebuilding->pack);
+    buffer_clear(&rebuilding->list);
+    buffer_clear(&rebuilding->index);
+    buffer_clear(&rebuilding->work);
+    memory_cleanup(&rebuilding->chunk);
+}
+
 struct error *
-repository_rebuild(struct repository *repository, const struct repository_progress *progress,
-                   uint64_t *packs)
+repository_rebuild(struct repository *repository, enum repository_level level,
+                   const struct repository_progress *progress, uint64_t *packs)
 {
     struct rebuilding rebuilding = {.repository = repository, .progress = progress};
+    rebuilding.drop =
+        (struct index_drop){.repository = repository, .own = &rebuilding.own, .leaves_marks = true};
     struct error *error = writers_begin_alone(repository, &rebuilding.own);
     if (!error)
-        error = run(&rebuilding);
+        error = run(&rebuilding, level);
     error = writers_end_alone(repository, &rebuilding.own, error);
     *packs = rebuilding.packs;
-    id_set_clear(&rebuilding.known);
-    buffer_clear(&rebuilding.damaged);
-    buffer_clear(&rebuilding.pack);
-    buffer_clear(&rebuilding.list);
-    buffer_clear(&rebuilding.index);
-    buffer_clear(&rebuilding.work);
-    memory_cleanup(&rebuilding.chunk);
+    clear(&rebuilding);
     return error_wrap(error, "rebuild the index");
 }

@@ -293,8 +293,12 @@ struct repository_prune {
 MUST_CHECK struct error *repository_prune(struct repository *repository,
                                           struct repository_prune *prune);
 
-/* Makes the index anew from the packs: for packs that no index names. `*packs`: how many. */
+/*
+ * Makes the index anew from the packs: for packs that no index names; with REPOSITORY_DATA also for
+ * those that are damaged. Sound chunks of damaged packs are stored in new ones. `*packs`: how many.
+ */
 MUST_CHECK struct error *repository_rebuild(struct repository *repository,
+                                            enum repository_level level,
                                             const struct repository_progress *progress,
                                             uint64_t *packs);
 

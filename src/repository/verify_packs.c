@@ -62,8 +62,11 @@ check_size(const struct object_name *name, uint64_t size, void *context)
     error = cache_db_put(verify->facts, key, sizeof key, value, sizeof value);
     if (error || size == bytes_get32(value))
         return error;
-    snprintf(text, sizeof text, "it has %llu bytes; the index says %u", (unsigned long long)size,
-             bytes_get32(value));
+    if (bytes_get32(value))
+        snprintf(text, sizeof text, "it has %llu bytes; the index says %u",
+                 (unsigned long long)size, bytes_get32(value));
+    else
+        snprintf(text, sizeof text, "it was damaged: `skycap snapshot prune` deletes it");
     verify_report(verify, OBJECT_PACK, name, NULL, text);
     return note_bad_pack(verify, name);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # time-limit: 180
-# Packs of a repository are gone. `skycap snapshot export --again` stores anew what they had: the old exports are whole, and there are
+# Packs of a repository are gone, or damaged. `skycap snapshot export --again` stores anew what they had: the old exports are whole, and there are
 # no more than before. After a prune nothing is wrong.
 if [ -z "${OWN_NAMESPACE:-}" ]; then
     unshare --mount true 2>/dev/null || { echo "needs the right to make namespaces"; exit 77; }
@@ -42,8 +42,7 @@ comes_back() { # comes_back NAME
         *) use "$back" block && cmp "$SKYCAP_TMP/$1" "$(target_of "$back")" || fail "the image differs" ;;
     esac
 }
-again() { # again WHAT: all packs are gone that are larger than so
-    find "$SKYCAP_TMP/main.repository/01" -type f -size "$1" -delete
+again() {
     ! cli snapshot verify >"$SKYCAP_TMP/said" || fail "verify does not notice it"
     for name in tree image; do
         cli snapshot export "$name-one" --again >"$SKYCAP_TMP/said"
@@ -56,8 +55,19 @@ again() { # again WHAT: all packs are gone that are larger than so
     cli snapshot prune >/dev/null
     cli snapshot verify --data >"$SKYCAP_TMP/said" || fail "verify: $(cat "$SKYCAP_TMP/said")"
 }
-again +4M
-again +0
+lose() { find "$SKYCAP_TMP/main.repository/01" -type f -size "$1" -delete; } # lose +SIZE: packs that are larger
+lose +4M
+again
+lose +0
+again
+
+# A bit flips in each large pack: what is sound of them is kept, and one chunk of each is stored anew.
+packs=$(damage_packs 3000000)
+[ "$packs" -gt 2 ] || fail "too few packs: $packs"
+! cli snapshot verify --data >"$SKYCAP_TMP/said" || fail "verify does not notice flipped bits"
+said=$(cli repository rebuild main --data)
+[[ $said =~ ^$packs\ packs ]] || fail "what rebuild says: $said"
+again
 for name in tree-one image-one tree-two image-two; do
     comes_back "$name"
 done

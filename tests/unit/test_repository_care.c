@@ -651,7 +651,7 @@ test_index_is_rebuilt_from_packs(void)
     struct error *error = check_snapshot(ends.repository, name, 0, 1, 1000);
     CHECK(error && error->code == CODE_NOT_FOUND);
     error_free(error);
-    CHECK(went_well(repository_rebuild(ends.repository, NULL, &packs)));
+    CHECK(went_well(repository_rebuild(ends.repository, REPOSITORY_STRUCTURE, NULL, &packs)));
     CHECK_NUMBER(packs, count_objects(&ends, "01", NULL));
     CHECK(went_well(check_snapshot(ends.repository, name, 0, 1, 1000)));
     /* A damaged index is replaced. */
@@ -663,7 +663,7 @@ test_index_is_rebuilt_from_packs(void)
     error = check_snapshot(ends.repository, name, 0, 1, 1000);
     CHECK(error && error->code == CODE_DATA_LOSS);
     error_free(error);
-    CHECK(went_well(repository_rebuild(ends.repository, NULL, &packs)));
+    CHECK(went_well(repository_rebuild(ends.repository, REPOSITORY_STRUCTURE, NULL, &packs)));
     CHECK(went_well(check_snapshot(ends.repository, name, 0, 1, 1000)));
     CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
     struct repository_stats stats;
@@ -691,7 +691,7 @@ test_rebuild_keeps_the_sound_chunks_of_a_damaged_pack(void)
              ends.directory);
     CHECK_NUMBER(system(command), 0);
     ends_open(&ends);
-    CHECK(went_well(repository_rebuild(ends.repository, NULL, &packs)));
+    CHECK(went_well(repository_rebuild(ends.repository, REPOSITORY_STRUCTURE, NULL, &packs)));
     CHECK_NUMBER(packs, 1);
     CHECK(went_well(repository_stats(ends.repository, &stats)));
     CHECK_NUMBER(stats.chunks, 99);
@@ -706,6 +706,50 @@ test_rebuild_keeps_the_sound_chunks_of_a_damaged_pack(void)
     CHECK(went_well(check_snapshot(ends.repository, names[2], 50, 1, 10)));
     CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
     ends_clear(&ends);
+}
+
+/* The index names a damaged pack: what is sound of it stays, the rest can be put again. */
+static void
+check_damaged_pack(off_t at)
+{
+    struct ends ends;
+    struct repository_writer *writer = NULL;
+    char names[2][REPOSITORY_NAME_BYTES], path[384];
+    uint64_t packs = 0;
+    ends_make(&ends, true);
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, names[0])));
+    CHECK_NUMBER(count_objects(&ends, "01", path), 1);
+    flip(path, at < 0 ? size_of(path) + at : at);
+    CHECK(verify(ends.repository, REPOSITORY_DATA).count > 0);
+    CHECK(went_well(repository_rebuild(ends.repository, REPOSITORY_STRUCTURE, NULL, &packs)));
+    CHECK_NUMBER(packs, 0);
+    CHECK(went_well(repository_rebuild(ends.repository, REPOSITORY_DATA, NULL, &packs)));
+    CHECK_NUMBER(packs, 1);
+    forget_cache(&ends);
+    /* Again: it is known to be lost, and its chunks are not stored twice. */
+    CHECK(went_well(repository_rebuild(ends.repository, REPOSITORY_DATA, NULL, &packs)));
+    CHECK_NUMBER(packs, 0);
+    CHECK_NUMBER(count_objects(&ends, "01", NULL), 2);
+    CHECK_NUMBER(put_again(ends.repository, 100, names[1]), at < 0 ? 0 : 1);
+    CHECK(went_well(check_snapshot(ends.repository, names[0], 0, 1, 100)));
+    prune(ends.repository);
+    CHECK_NUMBER(verify(ends.repository, REPOSITORY_DATA).count, 0);
+    CHECK_NUMBER(count_objects(&ends, "01", NULL), at < 0 ? 1 : 2);
+    CHECK(access(path, F_OK) != 0);
+    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
+    CHECK(!repository_writer_has_losses(writer));
+    repository_writer_close(writer);
+    forget_cache(&ends);
+    CHECK(went_well(check_snapshot(ends.repository, names[0], 0, 1, 100)));
+    CHECK(went_well(check_snapshot(ends.repository, names[1], 0, 1, 100)));
+    ends_clear(&ends);
+}
+
+static void
+test_rebuild_takes_damaged_packs_out_of_the_index(void)
+{
+    check_damaged_pack(60);  /* a chunk */
+    check_damaged_pack(-30); /* the list: the index has it, too */
 }
 
 int
@@ -732,5 +776,6 @@ main(void)
     test_prune_keeps_lost_packs_in_the_index_for_writers();
     test_index_is_rebuilt_from_packs();
     test_rebuild_keeps_the_sound_chunks_of_a_damaged_pack();
+    test_rebuild_takes_damaged_packs_out_of_the_index();
     return check_report("test_repository_care");
 }

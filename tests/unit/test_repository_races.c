@@ -151,7 +151,7 @@ test_rebuilt_index_has_garbage_in_use(void)
              ends.directory);
     CHECK_NUMBER(system(command), 0);
     ends_open(&ends);
-    CHECK(went_well(repository_rebuild(ends.repository, NULL, &packs)));
+    CHECK(went_well(repository_rebuild(ends.repository, REPOSITORY_STRUCTURE, NULL, &packs)));
     CHECK_NUMBER(packs, 1);
     CHECK(went_well(check_snapshot(ends.repository, name, 0, 1, 100)));
     CHECK_NUMBER(prune(ends.repository, &references).packs_rescued, 1);
