@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "node/drill.h"
 #include "proto/repositories.pb-c.h"
+#include "volumes/repository_counts.h"
 
 #define LOOK_MS 60000u
 #define ASK_AGAIN_MS 2000u
@@ -76,6 +77,27 @@ is_due(struct drill_schedule *schedule, const struct repository_place *place)
     return answer == DRILL_OURS;
 }
 
+/* One that has begun counts itself. */
+static void
+count_failure(struct engine *engine, const char *repository)
+{
+    struct repository_count add = {.drills = {[REPOSITORY_FAILED] = 1}};
+    repository_counts_add(engine->repository_counts, repository, &add);
+}
+
+/* It is not known whether a drill is due: that is a failure, too, once an hour. */
+static void
+note_unknown(struct drill_schedule *schedule, const char *repository, const struct error *error)
+{
+    int64_t *tried_ns = last_try(schedule, repository), now = clock_unix_ns();
+    if (!tried_ns || now - *tried_ns < HOUR_NS)
+        return;
+    *tried_ns = now;
+    count_failure(schedule->engine, repository);
+    log_error(schedule->engine->log, "it is not known whether a restore drill is due",
+              LOG_TEXT("repository", repository), LOG_TEXT("error", error->message));
+}
+
 /* What is known of a drill when it has ended. */
 struct watched {
     struct drill_schedule *schedule;
@@ -110,6 +132,8 @@ drill(struct watched *watched, const struct repository_place *place)
                                     .in_background = true};
     struct repository_task *task;
     struct error *error = drill_start(watched->schedule->engine, &request, &task);
+    if (error)
+        count_failure(watched->schedule->engine, place->name);
     return error ? error : repository_task_follow(task, &follower);
 }
 
@@ -146,12 +170,18 @@ look(struct drill_schedule *schedule)
     arena_init(&arena, NULL, 0, SIZE_MAX);
     struct text_list names = {0};
     schedule->asks_again = false;
-    error_free(repository_pool_list(schedule->engine, &arena, &names));
+    struct error *unlisted AUTO(error_cleanup) =
+        repository_pool_list(schedule->engine, &arena, &names);
+    if (unlisted)
+        log_error(schedule->engine->log, "the repositories cannot be listed: no drill is begun",
+                  LOG_TEXT("error", unlisted->message));
     for (size_t i = 0; i < names.count && !is_ending(schedule); i++) {
         struct repository_place place;
         struct error *error AUTO(error_cleanup) =
             repository_pool_find(schedule->engine, names.items[i], &arena, &place);
-        if (!error && is_due(schedule, &place))
+        if (error)
+            note_unknown(schedule, names.items[i], error);
+        else if (is_due(schedule, &place))
             run(schedule, &place);
     }
 }
