@@ -2,8 +2,11 @@
 """CSI calls and writes of a guest. The begin and the end of each is on the record."""
 
 import hashlib
+import json
 import os
 import random
+import re
+import subprocess
 import time
 
 import grpc
@@ -13,6 +16,8 @@ import csi_pb2 as csi
 MIB = 1 << 20
 BLOCK_WRITE_BYTES = 65536
 ABORTED_TRIES = 100
+REPOSITORY = "main"
+OTHER_PRUNE = "is under way|is at work"
 
 
 def content(seed, size):
@@ -74,6 +79,10 @@ class NotReady(Exception):
     pass
 
 
+class CommandFailed(Exception):
+    pass
+
+
 class Calls:
     """Each call returns what it gave, or None if it failed."""
 
@@ -107,6 +116,9 @@ class Calls:
         except NotReady as error:
             note("fail", op=op, code="NOT_READY", message=str(error), **facts)
             return None
+        except CommandFailed as error:
+            note("fail", op=op, code="COMMAND", message=str(error), **facts)
+            return None
         except OSError as error:
             note("fail", op=op, code="OS", message=str(error), **facts)
             return None
@@ -117,10 +129,11 @@ class Calls:
 
     def create(self, name, kind, size, source=None, parameters=None):
         """`source`: ("volume" or "snapshot", its name)."""
-        things = source and (self.model.volumes if source[0] == "volume" else self.model.snapshots)
-        source_id = things[source[1]]["id"] if source else None
+        source_id = self.model.source(source)["id"] if source else None
 
         def run():
+            if source and source[0] == "export":
+                return self.import_volume(source_id, name)
             volume = self.client(
                 "Controller",
                 "CreateVolume",
@@ -270,6 +283,53 @@ class Calls:
 
         return self.told("group_delete", run, name=name)
 
+    # ---- exports ----
+
+    def command(self, *words):
+        """Of skycap itself; what it prints."""
+        flags = ["--endpoint", "unix:" + self.guest.server.socket, "-o", "json"]
+        command = [self.guest.task["skycap"], *words, *flags]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise CommandFailed(done.stderr.strip()[-400:])
+        return json.loads(done.stdout or "{}")
+
+    def try_command(self, harmless, *words):
+        try:
+            self.command(*words)
+        except CommandFailed as error:
+            if not re.search(harmless, str(error)):
+                raise
+
+    def init(self):
+        """A try that was not answered may have made it."""
+        words = ["repository", "init", REPOSITORY]
+        return self.told("init", lambda: self.try_command("is a repository already", *words))
+
+    def export(self, name):
+        snapshot_id = self.model.snapshots[name]["id"]
+
+        def run():
+            answer = self.command("snapshot", "export", snapshot_id, "--repository", REPOSITORY)
+            return {"id": answer["id"]}
+
+        return self.told("export", run, name=name)
+
+    def import_volume(self, export_id, name):
+        words = ["snapshot", "import", export_id, "--repository", REPOSITORY, "--name", name]
+        volume = self.command(*words)["volume"]
+        return {"id": volume["volumeId"], "size": int(volume.get("capacityBytes", 0))}
+
+    def remove_export(self, name):
+        def run():
+            self.command("repository", "remove", REPOSITORY, self.model.exports[name]["id"])
+
+        return self.told("unexport", run, name=name)
+
+    def prune(self):
+        """Another one may be at work; one that a cut has interrupted seems to be, for a day."""
+        return self.told("prune", lambda: self.try_command(OTHER_PRUNE, "snapshot", "prune"))
+
     # ---- the node's side ----
 
     def publish(self, name):
@@ -331,7 +391,7 @@ class Calls:
         number = len(volume["files"])
         is_block = volume["kind"] == "block"
         file = f"@{number}" if is_block else f"f{self.guest.task['round']}-{number}"
-        size = BLOCK_WRITE_BYTES if is_block else random.choice([100, 5000, 40000, 200000])
+        size = BLOCK_WRITE_BYTES if is_block else random.choice(self.guest.task["file_sizes"])
         seed = f"{name}/{file}/{random.getrandbits(32)}"
 
         def run():

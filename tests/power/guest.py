@@ -19,7 +19,7 @@ import traceback
 import control
 import verify
 import work
-from calls import Calls
+from calls import REPOSITORY, Calls
 from model import Model
 from server import Server
 
@@ -37,6 +37,7 @@ class Guest:
         self.data = self.disk + "/skycap"
         for name in ("disk", "run"):
             os.makedirs(f"{self.base}/{name}", exist_ok=True)
+        self.repositories = self.disk + "/repositories"
         self.problems = 0
         self.pool_device = None
         self.calls = Calls(self)
@@ -68,10 +69,21 @@ def mount_disk(guest):
 
 def attach_pool_device(guest):
     """A part of the disk, as a partition would be. It goes with the cut."""
-    place = ["--offset", str(guest.task["pool_start"]), "--sizelimit", str(guest.task["pool_bytes"])]
+    start, size = guest.task["pool_start"], guest.task["pool_bytes"]
+    place = ["--offset", str(start), "--sizelimit", str(size)]
     attach = ["losetup", "--find", "--show", *place, guest.task["disk"]]
     done = subprocess.run(attach, check=True, capture_output=True, text=True)
     guest.pool_device = done.stdout.strip()
+
+
+def describe_repository(guest):
+    """It is on the disk, too."""
+    file = f"{guest.repositories}/{REPOSITORY}.yaml"
+    if not os.path.exists(file):
+        os.makedirs(guest.repositories, exist_ok=True)
+        with open(file, "w") as out:
+            out.write(f"url: file://{guest.disk}/repository\n")
+        libc.syncfs(os.open(guest.disk, os.O_RDONLY))
 
 
 def begin(guest):
@@ -80,6 +92,8 @@ def begin(guest):
         return False
     if guest.task["pool_bytes"]:
         attach_pool_device(guest)
+    if guest.task["exports"]:
+        describe_repository(guest)
     verify.check_store_file(guest)
     return guest.server.start()
 
@@ -115,6 +129,8 @@ def start_work(guest):
 def run_round(guest):
     if not begin(guest):
         return
+    if guest.task["exports"] and not guest.model.has_repository and not guest.calls.init():
+        guest.problem("the repository cannot be made")
     verify.check_all(guest)
     if guest.task["restarts"]:
         guest.server.stop()

@@ -54,6 +54,8 @@ class Model:
         self.volumes = state.get("volumes", {})
         self.snapshots = state.get("snapshots", {})
         self.groups = state.get("groups", {})
+        self.exports = state.get("exports", {})  # by the name of the snapshot
+        self.has_repository = state.get("has_repository", False)
         self.deleted = state.get("deleted", [])  # ids
 
     def state(self):
@@ -61,6 +63,8 @@ class Model:
             "volumes": self.volumes,
             "snapshots": self.snapshots,
             "groups": self.groups,
+            "exports": self.exports,
+            "has_repository": self.has_repository,
             "deleted": self.deleted,
         }
 
@@ -85,10 +89,13 @@ class Model:
         )
         volume["parameters"] = event["parameters"]
         if event["source"]:
-            kind, name = event["source"]
-            source = (self.volumes if kind == "volume" else self.snapshots)[name]
-            volume["files"] = copied(source["files"])
+            volume["files"] = copied(self.source(event["source"])["files"])
         self.volumes[event["name"]] = volume
+
+    def source(self, source):
+        kind, name = source
+        things = {"volume": self.volumes, "snapshot": self.snapshots, "export": self.exports}
+        return things[kind][name]
 
     def done_create(self, event):
         volume = self.volumes[event["name"]]
@@ -230,6 +237,32 @@ class Model:
     def members(self, group):
         return [snapshot for snapshot in list(self.snapshots.values()) if snapshot["group"] == group]
 
+    # ---- exports ----
+
+    def done_init(self, event):
+        self.has_repository = True
+
+    def begin_export(self, event):
+        snapshot = self.snapshots[event["name"]]
+        self.exports[event["name"]] = dict(
+            state="maybe",
+            kind=snapshot["kind"],
+            size=snapshot["size"],
+            round=event["round"],
+            checks=0,
+            is_exact=snapshot["is_exact"],
+            files=copied(snapshot["files"]),
+        )
+
+    def done_export(self, event):
+        self.exports[event["name"]].update(state="there", id=event["id"])
+
+    def begin_unexport(self, event):
+        self.exports[event["name"]]["state"] = "deleting"
+
+    def done_unexport(self, event):
+        del self.exports[event["name"]]
+
     # ---- what the checks found of what was only begun ----
 
     def resolve_snapshot(self, event):
@@ -260,6 +293,15 @@ class Model:
         snapshot = self.snapshots[event["name"]]
         snapshot["checks"] += 1
         keep_found(snapshot["files"], event)
+
+    def resolve_export(self, event):
+        if event["id"]:
+            self.exports[event["name"]].update(state="there", id=event["id"])
+        else:
+            del self.exports[event["name"]]
+
+    def resolve_export_checked(self, event):
+        self.exports[event["name"]]["checks"] += 1
 
     def resolve_forget(self, event):
         """A problem was told once: it is not told again in each later round."""

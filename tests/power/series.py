@@ -18,7 +18,7 @@ TIME_FACTOR = float(os.environ.get("TIME_FACTOR") or 1)  # of an instrumented bu
 MORE_CUTS = 4  # of the control, if what was not flushed has been there after each
 BAD_EVENTS = ("start_failed", "mount_failed", "crash")
 # Codes of calls that no client deserves.
-BAD_CODES = ("INTERNAL", "UNKNOWN", "DATA_LOSS", "UNAVAILABLE", "OS")
+BAD_CODES = ("INTERNAL", "UNKNOWN", "DATA_LOSS", "UNAVAILABLE", "OS", "COMMAND")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Stack:
     compresses: bool = False
     limits_trees: bool = False
     modes: tuple = ("drop", "drop", "blocks")
+    exports: bool = False  # to a repository on the same disk
     pool_bytes: int = 0  # of the disk, behind the file system, for --pool-device
     kinds: tuple = ("tree", "tree", "ext4", "xfs", "block")
 
@@ -50,6 +51,10 @@ STACKS = {
     ),
     "xfs-pool": Stack("ext4", serve=("--backend", "xfs", "--pool-size", "4Gi")),
     "dir-xfs": Stack("xfs", mkfs=("-m", "reflink=1"), serve=("--backend", "dir")),
+    "exports": Stack(
+        "ext4", serve=("--backend", "btrfs"), compresses=True, limits_trees=True, exports=True
+    ),
+    "exports-xfs": Stack("xfs", mkfs=("-m", "reflink=1"), serve=("--backend", "dir"), exports=True),
     "dir-ext4": Stack(
         "ext4", serve=("--backend", "dir"), modes=TORN, kinds=WITHOUT_FILE_SYSTEMS
     ),
@@ -78,6 +83,9 @@ PLANS = {
     "long": Plan(3, ("work",), (40000,), 31000),
 }
 ANSWERS = ("create", "clone", "delete", "expand", "modify", "snapshot", "group", "ephemeral")
+EXPORT_ANSWERS = ("export", "export", "import", "unexport", "prune")
+FILES = (100, 5000, 40000, 200000)
+LARGE_FILES = (100, 5000, 200000, 1000000)  # exports of them last longer
 ANSWER_SECONDS = 8
 SHORT_SERIES = 20
 FORCE = {"ext4": "-F", "btrfs": "-f", "xfs": "-f"}
@@ -140,6 +148,8 @@ class Series:
             seed=self.rng.getrandbits(30),
             fs=self.stack.fs,
             mount_options=self.stack.options,
+            exports=self.stack.exports,
+            file_sizes=LARGE_FILES if self.stack.exports else FILES,
             pool_start=DISK_BYTES - SPARE_BYTES - self.stack.pool_bytes,
             pool_bytes=self.stack.pool_bytes,
             serve=self.stack.serve,
@@ -194,9 +204,13 @@ class Series:
             event = self.next_event(ANSWER_SECONDS)
             if not event:
                 return
-            is_clone = event.get("source") is not None
-            if event["event"] == "done" and op == ("clone" if is_clone else event["op"]):
+            if event["event"] == "done" and op == self.kind_of(event):
                 return
+
+    def kind_of(self, event):
+        if not event.get("source"):
+            return event["op"]
+        return "import" if event["source"][0] == "export" else "clone"
 
     def cut(self, mode):
         lost = self.machine.cut(mode, self.rng.getrandbits(30), self.read_record)
@@ -279,7 +293,8 @@ class Series:
         """Returns the moment in words; None: the guest failed before."""
         plan = PLANS[name]
         ms = self.rng.randrange(plan.least_ms, self.rng.choice(plan.ms)) * self.machine.pace
-        event, op = self.rng.choice(plan.events), self.rng.choice(ANSWERS)
+        answers = ANSWERS + (2 * EXPORT_ANSWERS if self.stack.exports else ())
+        event, op = self.rng.choice(plan.events), self.rng.choice(answers)
         if not self.wait_for(event):
             return None
         time.sleep(ms / 1000)

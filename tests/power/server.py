@@ -43,6 +43,8 @@ class Server:
             "node",
             *self.guest.task["serve"],
         ]
+        if self.guest.task["exports"]:
+            command += ["--repositories", self.guest.repositories]
         if self.guest.pool_device:
             command += ["--pool-device", self.guest.pool_device]
         self.guest.note("starting")

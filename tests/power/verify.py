@@ -14,12 +14,15 @@ import grpc
 
 import csi_pb2 as csi
 import records_pb2 as records
-from calls import BLOCK_WRITE_BYTES, content
+from calls import BLOCK_WRITE_BYTES, REPOSITORY, CommandFailed, content
 from model import SYNCED
 
 SWEEP_SECONDS = 20
 RELEASE_SECONDS = 5
 SNAPSHOTS_PER_ROUND = 8
+EXPORTS_PER_ROUND = 6
+OPERATION_SECONDS = 60
+GOES_ON = ("export-snapshot", "import-snapshot")
 HOLDERS = {
     "volumes": ("volume-trees", "volume-images"),
     "snapshots": ("snapshot-trees", "snapshot-images"),
@@ -51,11 +54,23 @@ def check_store_file(guest):
         guest.problem("the store is damaged", found=found[:5])
 
 
-def read_volume_rows(guest):
+def read_rows(guest, beginning, record):
     connection = sqlite3.connect(f"file:{guest.data}/state.db?mode=ro", uri=True)
-    rows = connection.execute("SELECT value FROM entry WHERE key GLOB 'volume/*'").fetchall()
+    rows = connection.execute(f"SELECT value FROM entry WHERE key GLOB '{beginning}/*'").fetchall()
     connection.close()
-    return {row.handle: row for row in (records.VolumeRecord.FromString(value) for value, in rows)}
+    return {row.handle: row for row in (record.FromString(value) for value, in rows)}
+
+
+def read_volume_rows(guest):
+    return read_rows(guest, "volume", records.VolumeRecord)
+
+
+def hidden_snapshots(guest):
+    """What exports keep, so that the next one of the volume reads only what has changed."""
+    if not guest.task["exports"]:
+        return set()
+    rows = read_rows(guest, "snapshot", records.SnapshotRecord)
+    return {handle for handle, row in rows.items() if row.purpose}
 
 
 # ---- lists ----
@@ -103,7 +118,8 @@ def forget(guest, what, name):
 
 def repeat_create(guest, name, volume, ids):
     """It was not answered: whoever asked for it asks again."""
-    if volume["source_id"] and volume["source_id"] not in ids:
+    is_import = volume["source"] and volume["source"][0] == "export"
+    if volume["source_id"] and volume["source_id"] not in ids and not is_import:
         forget(guest, "volumes", name)  # if it was made it is found below as one that nobody made
     elif not guest.calls.create(
         name, volume["kind"], volume["asked"], volume["source"], volume["parameters"]
@@ -347,6 +363,82 @@ def check_contents(guest):
         check_snapshot(guest, name, snapshot, size)
 
 
+# ---- exports ----
+
+
+def wait_for_operations(guest):
+    """Exports and imports that the cut has interrupted go on."""
+    deadline = time.monotonic() + OPERATION_SECONDS * guest.task["slowness"]
+    while True:
+        listed = guest.calls.command("op", "list").get("operations", [])
+        running = [one for one in listed if one.get("state", "RUNNING") == "RUNNING"]
+        if not running:
+            break
+        if time.monotonic() > deadline:
+            guest.problem("operations do not end", running=running[:3], log=guest.server.tail())
+            break
+        time.sleep(0.02)
+    failed = [one for one in listed if one["state"] == "FAILED" and one["kind"] in GOES_ON]
+    if failed:
+        guest.problem("an operation has failed", failed=failed[:3])
+
+
+def list_exports(guest):
+    """Ids by the names of the snapshots."""
+    listed = guest.calls.command("repository", "snapshots", REPOSITORY).get("exports", [])
+    if len({one["name"] for one in listed}) < len(listed):
+        guest.problem("a snapshot is exported twice", listed=[one["name"] for one in listed])
+    return {one["name"]: one["id"] for one in listed}
+
+
+def settle_exports(guest):
+    listed = list_exports(guest)
+    for name in set(listed) - set(guest.model.exports):
+        guest.problem("there is an export that nobody made", name=name)
+    for name, export in list(guest.model.exports.items()):
+        if export["state"] == "deleting" and name in listed:
+            if not guest.calls.remove_export(name):
+                guest.problem("an export cannot be removed", name=name)
+        elif export["state"] == "there":
+            if listed.get(name) != export["id"]:
+                guest.problem("a complete export is not listed", name=name)
+                forget(guest, "exports", name)
+        else:
+            guest.note("resolve", op="export", name=name, id=listed.get(name))
+
+
+def check_exports(guest):
+    """What is in the repository is there whole."""
+    wait_for_operations(guest)
+    settle_exports(guest)
+    words = ["--data"] if random.random() < 0.5 else []
+    try:
+        guest.calls.command("snapshot", "verify", *words)
+    except CommandFailed as error:
+        guest.problem("the repository is damaged", said=str(error))
+    names = sorted(
+        guest.model.there(guest.model.exports),
+        key=lambda name: (guest.model.exports[name]["checks"], random.random()),
+    )
+    for name in names[:EXPORTS_PER_ROUND]:
+        check_export(guest, name, guest.model.exports[name])
+
+
+def check_export(guest, name, export):
+    """By a volume that is made of it."""
+    temporary = f"imported-{guest.task['round']}-{name}"
+    if not guest.calls.create(temporary, export["kind"], export["size"], ("export", name)):
+        guest.problem("an export cannot be imported", name=name, log=guest.server.tail())
+        return
+    if guest.calls.publish(temporary):
+        compare(guest, guest.calls.targets + temporary, name, export)
+        guest.note("resolve", op="export_checked", name=name)
+        guest.calls.unpublish(temporary)
+    else:
+        guest.problem("an imported volume cannot be published", name=name, log=guest.server.tail())
+    guest.calls.delete(temporary)
+
+
 # ---- parameters ----
 
 
@@ -391,9 +483,11 @@ def check_parameters(guest):
 def unexpected_data(guest):
     """Data and subvolumes of nobody, and who has none. The model is exact now."""
     root = data_root(guest)
+    hidden = hidden_snapshots(guest)
     wrong = ["making/" + name for name in os.listdir(root + "/making")]
     for what, places in HOLDERS.items():
         expected = {handle_of(thing["id"]) for thing in getattr(guest.model, what).values()}
+        expected |= hidden if what == "snapshots" else set()
         found = [f"{place}/{name}" for place in places for name in os.listdir(f"{root}/{place}")]
         wrong += [path for path in found if handle_of(path) not in expected]
         wrong += [f"no data: {name}" for name in expected - set(map(handle_of, found))]
@@ -404,7 +498,7 @@ def unexpected_data(guest):
         known = {
             handle_of(thing["id"])
             for thing in [*guest.model.volumes.values(), *guest.model.snapshots.values()]
-        }
+        } | hidden
         wrong += [
             line
             for line in listed.stdout.splitlines()
@@ -512,12 +606,16 @@ def check_all(guest):
     """Everything that was answered is there, as it was answered. What was only begun is there or
     not, and can be asked for again."""
     try:
+        if guest.task["exports"]:
+            wait_for_operations(guest)  # a snapshot that is being exported cannot be deleted
         settle_volumes(guest)
         settle_groups(guest, list_ready_snapshots(guest))
         settle_snapshots(guest, list_ready_snapshots(guest))
         check_nothing_else(guest)
         check_parameters(guest)
         check_contents(guest)
+        if guest.task["exports"]:
+            check_exports(guest)
         check_data(guest)
-    except (grpc.RpcError, OSError) as error:
+    except (grpc.RpcError, OSError, CommandFailed) as error:
         guest.problem("a check failed", error=str(error)[:600], log=guest.server.tail())

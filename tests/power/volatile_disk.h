@@ -12,9 +12,10 @@
  *
  * A lying disk answers flushes and FUA, and does nothing. It shows that the checks notice a loss.
  *
- * Trim and write-zeroes are writes of zeros, and as volatile. A block that was written twice since
- * the last flush is lost or kept in its latest state, never in the one between. For one thread: a
- * flush and a cut happen as a whole. An error of the image ends the program.
+ * Trim and write-zeroes are writes of zeros, and as volatile; a hole of the image stays one. A block
+ * that was written twice since the last flush is lost or kept in its latest state, never in the one
+ * between. For one thread: a flush and a cut happen as a whole. An error of the image ends the
+ * program.
  */
 #ifndef TESTS_POWER_VOLATILE_DISK_H
 #define TESTS_POWER_VOLATILE_DISK_H

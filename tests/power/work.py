@@ -23,7 +23,11 @@ WEIGHTS = {
     "group": 1,
     "delete_group": 1,
 }
+EXPORT_WEIGHTS = {"export": 10, "import_export": 4, "remove_export": 2, "prune": 1}
 MOST_VOLUMES = 5  # of one worker; of snapshots too
+# Operations that choose what they are done to; the others are given a volume.
+OF_ALL = {"create", "restore", "group", "delete_group", "delete_snapshot", "ephemeral"}
+OF_ALL |= set(EXPORT_WEIGHTS)
 MOST_FILES = 40  # of one volume
 MOST_GROUPS = 4  # of all workers
 MOST_BYTES = 600 * MIB
@@ -38,6 +42,7 @@ class Worker:
         self.prefix = f"w{number}-"
         self.published = set()
         self.names = 0
+        self.weights = dict(WEIGHTS, **(EXPORT_WEIGHTS if guest.task["exports"] else {}))
 
     def run(self):
         while True:
@@ -45,8 +50,8 @@ class Worker:
             if not names:
                 self.create(names)
                 continue
-            op = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-            if op in ("create", "restore", "group", "delete_group", "delete_snapshot", "ephemeral"):
+            op = self.rng.choices(list(self.weights), list(self.weights.values()))[0]
+            if op in OF_ALL:
                 getattr(self, op)(names)
             else:
                 name = self.rng.choice(names)
@@ -139,6 +144,26 @@ class Worker:
             and self.rng.random() < 0.6
         ):
             self.calls.unephemeral(name)
+
+    def export(self, _):
+        names = [name for name in self.own_snapshots() if name not in self.model.exports]
+        if names and len(self.own(self.model.exports)) < MOST_VOLUMES:
+            self.calls.export(self.rng.choice(names))
+
+    def import_export(self, _):
+        names = self.own(self.model.exports)
+        if names and self.has_room():
+            name = self.rng.choice(names)
+            export = self.model.exports[name]
+            self.calls.create(self.new_name(), export["kind"], export["size"], ("export", name))
+
+    def remove_export(self, _):
+        names = self.own(self.model.exports)
+        if names:
+            self.calls.remove_export(self.rng.choice(names))
+
+    def prune(self, _):
+        self.calls.prune()
 
     # ---- operations on one volume ----
 
