@@ -62,8 +62,9 @@ MUST_CHECK struct error *bases_offer(struct engine *engine, const char *handle);
 
 /*
  * Deletes bases that have a newer one of the same volume and node, or are older than 7 days (those
- * for exports: 35); and all if less than a tenth of the pool is free. Those of transfers that have
- * not ended go after a day. Those that are in use stay until the next time.
+ * for exports: 35, or without their volume or repository); and all if less than a tenth of the pool
+ * is free. Those of transfers that have not ended go after a day. Those that are in use stay until
+ * the next time.
  */
 void bases_tidy(struct engine *engine);
 

@@ -6,6 +6,7 @@
 #include "volumes/bases.h"
 #include "volumes/data_lock.h"
 #include "volumes/snapshot.h"
+#include "volumes/volume.h"
 
 #define STATE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__STATE__##name
 #define PURPOSE(name) SKYCAP__RECORDS__SNAPSHOT_RECORD__PURPOSE__##name
@@ -125,8 +126,28 @@ has_newer(const struct bases *bases, size_t which)
     return false;
 }
 
+/* Whether no export can use it any more. If that cannot be told, it is kept. */
 static bool
-is_superfluous(const struct bases *bases, size_t which, bool is_nearly_full)
+has_no_export(struct engine *engine, const snapshot_record *base)
+{
+    struct arena arena AUTO(arena_clear);
+    arena_init(&arena, NULL, 0, SIZE_MAX);
+    struct text_list names = {0};
+    struct row volume;
+    const char *repository = base->peer_node + strlen(BASES_OF_REPOSITORY);
+    struct error *error AUTO(error_cleanup) =
+        rows_get(engine, &volume_rows, base->source_handle, &arena, &volume);
+    if (error)
+        return error->code == CODE_NOT_FOUND;
+    error = repository_pool_list(engine, &arena, &names);
+    for (size_t i = 0; i < names.count; i++)
+        if (!strcmp(names.items[i], repository))
+            return false;
+    return !error;
+}
+
+static bool
+is_superfluous(struct engine *engine, const struct bases *bases, size_t which, bool is_nearly_full)
 {
     const snapshot_record *base = bases->records[which];
     int64_t age_ns = clock_unix_ns() - base->created_ns;
@@ -136,7 +157,7 @@ is_superfluous(const struct bases *bases, size_t which, bool is_nearly_full)
     if (!base->kept)
         return age_ns > LONGEST_TRANSFER_NS;
     return is_nearly_full || age_ns > longest_ns || base->state != STATE(READY) ||
-           has_newer(bases, which);
+           has_newer(bases, which) || (is_for_export && has_no_export(engine, base));
 }
 
 void
@@ -151,7 +172,7 @@ bases_tidy(struct engine *engine)
                  LOG_TEXT("error", error->message));
     bool is_nearly_full = !error && bases.count && is_pool_nearly_full(engine);
     for (size_t i = 0; !error && i < bases.count; i++)
-        if (is_superfluous(&bases, i, is_nearly_full))
+        if (is_superfluous(engine, &bases, i, is_nearly_full))
             drop(engine, bases.records[i], false);
 }
 
