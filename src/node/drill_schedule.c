@@ -17,7 +17,13 @@
 #define LOOK_MS 60000u
 #define ASK_AGAIN_MS 2000u
 #define HOUR_NS (INT64_C(3600) * 1000000000)
-#define MOST_REPOSITORIES 64
+
+/* When a repository was tried last, as far as this process knows. */
+struct attempt {
+    struct attempt *next;
+    int64_t tried_ns;
+    char name[];
+};
 
 struct drill_schedule {
     struct engine *engine;
@@ -27,10 +33,7 @@ struct drill_schedule {
     pthread_mutex_t lock;
     pthread_cond_t ending;
     atomic_bool is_ending;
-    struct {
-        char name[64];
-        int64_t tried_ns;
-    } tries[MOST_REPOSITORIES];
+    struct attempt *attempts;
 };
 
 static bool
@@ -39,17 +42,28 @@ is_ending(const struct drill_schedule *schedule)
     return atomic_load(&schedule->is_ending);
 }
 
-/* When the repository was tried last, as far as this process knows. */
-static int64_t *
-last_try(struct drill_schedule *schedule, const char *name)
+static struct attempt *
+find_attempt(struct drill_schedule *schedule, const char *name)
 {
-    for (size_t i = 0; i < MOST_REPOSITORIES; i++) {
-        if (!schedule->tries[i].name[0])
-            snprintf(schedule->tries[i].name, sizeof schedule->tries[i].name, "%s", name);
-        if (!strcmp(schedule->tries[i].name, name))
-            return &schedule->tries[i].tried_ns;
+    size_t size = strlen(name) + 1;
+    for (struct attempt *attempt = schedule->attempts; attempt; attempt = attempt->next)
+        if (!strcmp(attempt->name, name))
+            return attempt;
+    struct attempt *new = memory_zeroed(sizeof *new + size);
+    memcpy(new->name, name, size);
+    new->next = schedule->attempts;
+    schedule->attempts = new;
+    return new;
+}
+
+static void
+free_attempts(struct drill_schedule *schedule)
+{
+    while (schedule->attempts) {
+        struct attempt *attempt = schedule->attempts;
+        schedule->attempts = attempt->next;
+        free(attempt);
     }
-    return NULL;
 }
 
 static enum drill_answer
@@ -57,24 +71,6 @@ ask_turn(const struct drill_schedule *schedule, const struct repository_place *p
 {
     const struct drill_turn *turn = &schedule->turn;
     return turn->take ? turn->take(turn->context, place->name, place->drill_hours) : DRILL_OURS;
-}
-
-static bool
-is_due(struct drill_schedule *schedule, const struct repository_place *place)
-{
-    int64_t success_ns = 0, now = clock_unix_ns();
-    int64_t *tried_ns = last_try(schedule, place->name);
-    error_free(drill_last_success(schedule->engine, place->name, &success_ns));
-    if (!place->drill_hours || !tried_ns || now - *tried_ns < HOUR_NS)
-        return false;
-    if (now - success_ns < place->drill_hours * HOUR_NS)
-        return false;
-    enum drill_answer answer = ask_turn(schedule, place);
-    if (answer == DRILL_OURS)
-        *tried_ns = now;
-    if (answer == DRILL_ASK_AGAIN)
-        schedule->asks_again = true;
-    return answer == DRILL_OURS;
 }
 
 /* One that has begun counts itself. */
@@ -89,13 +85,33 @@ count_failure(struct engine *engine, const char *repository)
 static void
 note_unknown(struct drill_schedule *schedule, const char *repository, const struct error *error)
 {
-    int64_t *tried_ns = last_try(schedule, repository), now = clock_unix_ns();
-    if (!tried_ns || now - *tried_ns < HOUR_NS)
+    struct attempt *attempt = find_attempt(schedule, repository);
+    int64_t now = clock_unix_ns();
+    if (now - attempt->tried_ns < HOUR_NS)
         return;
-    *tried_ns = now;
+    attempt->tried_ns = now;
     count_failure(schedule->engine, repository);
     log_error(schedule->engine->log, "it is not known whether a restore drill is due",
               LOG_TEXT("repository", repository), LOG_TEXT("error", error->message));
+}
+
+static struct error *
+check_due(struct drill_schedule *schedule, const struct repository_place *place, bool *is_due)
+{
+    struct attempt *attempt = find_attempt(schedule, place->name);
+    int64_t success_ns = 0, now = clock_unix_ns();
+    if (!place->drill_hours || now - attempt->tried_ns < HOUR_NS)
+        return NULL;
+    struct error *error = drill_last_success(schedule->engine, place->name, &success_ns);
+    if (error || now - success_ns < place->drill_hours * HOUR_NS)
+        return error;
+    enum drill_answer answer = ask_turn(schedule, place);
+    *is_due = answer == DRILL_OURS;
+    if (*is_due)
+        attempt->tried_ns = now;
+    if (answer == DRILL_ASK_AGAIN)
+        schedule->asks_again = true;
+    return NULL;
 }
 
 /* What is known of a drill when it has ended. */
@@ -177,11 +193,14 @@ look(struct drill_schedule *schedule)
                   LOG_TEXT("error", unlisted->message));
     for (size_t i = 0; i < names.count && !is_ending(schedule); i++) {
         struct repository_place place;
+        bool is_due = false;
         struct error *error AUTO(error_cleanup) =
             repository_pool_find(schedule->engine, names.items[i], &arena, &place);
+        if (!error)
+            error = check_due(schedule, &place, &is_due);
         if (error)
             note_unknown(schedule, names.items[i], error);
-        else if (is_due(schedule, &place))
+        if (is_due)
             run(schedule, &place);
     }
 }
@@ -244,5 +263,6 @@ drill_schedule_close(struct drill_schedule *schedule)
     pthread_join(schedule->thread, NULL);
     pthread_mutex_destroy(&schedule->lock);
     pthread_cond_destroy(&schedule->ending);
+    free_attempts(schedule);
     free(schedule);
 }

@@ -31,10 +31,15 @@ restart
 wait_for 20 said 'a restore drill has failed' || fail "a command that sleeps: $(cat "$LOG")"
 said 'killed after 2 s' || fail "it is not said why: $(cat "$LOG")"
 drill "$SKYCAP_TMP/looks"
+# However many repositories there are, and whatever is wrong with them, each has its turn.
+for number in {10..79}; do
+    printf 'url: file://%s/none\ndrill: {every: 7d}\n' "$SKYCAP_TMP" >"$REPOSITORIES/a-$number.yaml"
+done
 restart
 wait_for 20 said 'a restore drill has succeeded' || fail "no drill has succeeded: $(cat "$LOG")"
 expect_equal "what the command saw" "$(cat "$SKYCAP_TMP/seen")" hello
 expect_equal "volumes" "$(cli volume list | wc -l)" "$before"
+rm "$REPOSITORIES"/a-*.yaml
 cli repository list | grep -q 'main.*ready' || fail "the list: $(cli repository list)"
 
 # The next one is due in a week.
