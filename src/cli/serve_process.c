@@ -190,9 +190,12 @@ open_repositories(struct process *process, const struct serve_settings *settings
 {
     if (!settings->repositories)
         return NULL;
+    char directory[PATH_MAX];
     struct error *error = repository_files_open(settings->repositories, &process->repositories);
     if (!error)
-        error = repository_roster_open(&process->repositories.roster);
+        error = storage_find_directory(settings->storage.directory, directory);
+    if (!error)
+        error = repository_roster_open(directory, &process->repositories.roster);
     process->repositories.allows_commands = settings->allows_drill_commands;
     return error_wrap(error, "--repositories");
 }

@@ -2,8 +2,9 @@
 /*
  * Which writers are open in this process. The name of a writer's object ends in bytes that tell
  * which roster it is from: an object from this roster whose writer is not in it was left behind,
- * for example because the server of the repository did not answer when the writer ended. Safe from
- * any thread. A roster that is NULL knows nothing.
+ * for example because the server of the repository did not answer when the writer ended. These
+ * bytes are kept in a file, so that what a process left behind is known to the next one, too. Safe
+ * from any thread. A roster that is NULL knows nothing.
  */
 #ifndef REPOSITORY_ROSTER_H
 #define REPOSITORY_ROSTER_H

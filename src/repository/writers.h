@@ -3,7 +3,8 @@
  * Who is at work in the repository: each writer has an object while it lives. Prune does not delete
  * what a writer may be about to use. A writer that was killed, or whose repository could not be
  * reached when it ended, leaves its object. It is taken for dead if its process is missing, on the
- * same machine; if it is our own and not in the roster; or if it was not refreshed for a day.
+ * same machine; if it is our own, or of an earlier process with our data directory, and not in the
+ * roster; or if it was not refreshed for a day.
  */
 #ifndef REPOSITORY_WRITERS_H
 #define REPOSITORY_WRITERS_H

@@ -97,7 +97,7 @@ static void
 make(struct ends *ends)
 {
     ends_make(ends, true);
-    CHECK(went_well(repository_roster_open(&ends->options.roster)));
+    CHECK(went_well(repository_roster_open(ends->directory, &ends->options.roster)));
     ends_open(ends);
 }
 
@@ -106,6 +106,13 @@ clear(struct ends *ends)
 {
     ends_clear(ends);
     repository_roster_close(ends->options.roster);
+}
+
+static void
+close_repository(struct ends *ends)
+{
+    repository_close(ends->repository);
+    ends->repository = NULL;
 }
 
 /* ---- outages ---- */
@@ -129,6 +136,36 @@ test_writer_that_ended_in_an_outage(void)
     struct repository_prune result = prune(ends.repository);
     CHECK_NUMBER(result.packs_waiting, 0);
     CHECK_NUMBER(result.packs_deleted, 1);
+    CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 0);
+    clear(&ends);
+}
+
+/* The machine was started again: the next process knows the writer by the file of the roster. */
+static void
+test_writer_of_an_earlier_process(void)
+{
+    struct ends ends;
+    struct repository_writer *writer = NULL;
+    char name[REPOSITORY_NAME_BYTES];
+    make(&ends);
+    struct outage outage = {.objects = ends.repository->objects};
+    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
+    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
+    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
+    outage_begin(&outage);
+    repository_writer_close(writer);
+    outage_end(&outage);
+    close_repository(&ends);
+    struct repository_roster *earlier = ends.options.roster;
+    CHECK(went_well(repository_roster_open(ends.directory, &ends.options.roster)));
+    ends_open(&ends);
+    CHECK_NUMBER(prune(ends.repository).packs_waiting, 1); /* both processes run */
+    close_repository(&ends);
+    repository_roster_close(ends.options.roster);
+    repository_roster_close(earlier);
+    CHECK(went_well(repository_roster_open(ends.directory, &ends.options.roster)));
+    ends_open(&ends);
+    CHECK_NUMBER(prune(ends.repository).packs_deleted, 1);
     CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 0);
     clear(&ends);
 }
@@ -354,6 +391,7 @@ int
 main(void)
 {
     test_writer_that_ended_in_an_outage();
+    test_writer_of_an_earlier_process();
     test_prune_that_ended_in_an_outage();
     test_open_writers_are_alive();
     test_an_object_lives_a_day();
