@@ -51,8 +51,9 @@ MUST_CHECK struct error *volume_create(struct engine *engine, const struct volum
 
 /*
  * Gone already is success. FAILED_PRECONDITION while it is attached or mounted, or while a copy of
- * it is being made. Snapshots stay: they are copies. Cancels the copy that is making it; ABORTED if
- * that takes long to end. UNAVAILABLE: it has moved to another node.
+ * it is being made, here or, by a transfer, on another node. Snapshots stay: they are copies.
+ * Cancels the copy that is making it; ABORTED if that takes long to end. UNAVAILABLE: it has moved
+ * to another node.
  */
 MUST_CHECK struct error *volume_delete(struct engine *engine, const char *handle);
 

@@ -123,7 +123,7 @@ class Actions:
         thing.state = DELETING
         method = "DeleteSnapshot" if thing.is_snapshot else "DeleteVolume"
         allowed = {"ABORTED"}
-        if thing.paths or thing.follows or thing.is_spread:
+        if thing.paths or thing.follows or thing.is_spread or thing.may_move:
             allowed.add("FAILED_PRECONDITION")
         request = {"snapshotId" if thing.is_snapshot else "volumeId": thing.id}
         if self.call(node, f"{method} {thing.name}", method, request, allowed).is_ok:
@@ -153,12 +153,14 @@ class Actions:
     def move(self, thing, node, target):
         """True: it is on the target."""
         before, thing.node = thing.node, None
+        thing.may_move = True
         request = {"volumeId": thing.id, "nodeId": target}
         answer = self.lab.clients[node].call("skycap.v1.Moves/Move", request, MOVE_SECONDS)
         what = f"move {thing.name} from {before} to {target}"
         self.journal.judge(what, node, answer, MOVE_SECONDS, MOVING)
         if answer.is_ok:
             thing.node = target
+            thing.may_move = False
         return answer.is_ok
 
     def spread(self, thing, node, targets):

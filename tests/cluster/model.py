@@ -38,6 +38,7 @@ class Thing:
         self.is_busy = False
         self.paths = []  # (node, path): where it may still be published
         self.follows = False
+        self.may_move = False  # a move was begun and not answered: its data may be sent still
         self.is_spread = False  # other nodes may have copies
         self.copies = set()  # of a snapshot: nodes that must have it, or a copy
 
