@@ -139,7 +139,7 @@ copying_create(struct backend *backend, const struct data *data,
     if (!error)
         error = backend->ops->copying->make(backend, holder, data, settings->size_bytes, &content);
     if (error || data->kind == KIND_TREE)
-        return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+        return error;
     int image AUTO(files_close) =
         openat(content, "image", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (image < 0)

@@ -6,6 +6,7 @@
  * parts with this UUID, is formatted the next time.
  */
 #include <blkid/blkid.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -105,12 +106,13 @@ check_blank(const char *device)
 static bool
 read_uuid(const char *text, unsigned char bytes[UUID_BYTES])
 {
-    int count = 0, length = 0;
-    for (; count < UUID_BYTES && sscanf(text, "%2hhx%n", &bytes[count], &length) == 1; count++) {
-        text += length;
+    for (int i = 0; i < UUID_BYTES; i++, text += 2) {
         text += *text == '-';
+        if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]))
+            return false;
+        bytes[i] = (unsigned char)strtoul((char[]){text[0], text[1], 0}, NULL, 16);
     }
-    return count == UUID_BYTES;
+    return true;
 }
 
 /* Nobody else has this UUID: whatever it is in is what was being made when the power failed. */
@@ -191,7 +193,7 @@ find(struct pool *pool, const char *given, const char *uuid)
 struct error *
 pool_device_open(struct pool *pool, const char *given, bool must_exist)
 {
-    struct mark mark;
+    struct mark mark = {0};
     struct error *error = read_mark(pool, &mark);
     if (error || (!given && !mark.uuid[0]))
         return error;

@@ -146,7 +146,7 @@ run(const struct command *command, const struct command *above, const char *name
     if (!error && !helped)
         error = command->run(&client);
     *exit_code = error ? client.exit_code : client.has_failed ? EXIT_FAILED : EXIT_OK;
-    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+    return error;
 }
 
 /* ---- both ---- */

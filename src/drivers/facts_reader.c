@@ -19,7 +19,6 @@ ask(const struct reader *reader, bool is_node, const struct method *method, void
 {
     ProtobufCMessage request;
     protobuf_c_message_init(method->input, &request);
-    /* cppcheck-suppress returnDanglingLifetime ; an error points to nothing here */
     return reader->ask(reader->context, is_node, method, &request, reply);
 }
 
@@ -39,7 +38,6 @@ read_plugin_info(const struct reader *reader)
     Csi__V1__GetPluginInfoResponse *reply;
     struct error *error = ask(reader, false, CSI_V1_IDENTITY_GET_PLUGIN_INFO, &reply);
     if (error)
-        /* cppcheck-suppress returnDanglingLifetime ; an error points to nothing here */
         return error;
     facts->plugin_name = arena_string(&facts->arena, reply->name);
     facts->plugin_version = arena_string(&facts->arena, reply->vendor_version);
@@ -53,7 +51,6 @@ read_plugin_capabilities(const struct reader *reader)
     Csi__V1__GetPluginCapabilitiesResponse *reply;
     struct error *error = ask(reader, false, CSI_V1_IDENTITY_GET_PLUGIN_CAPABILITIES, &reply);
     if (error)
-        /* cppcheck-suppress returnDanglingLifetime ; an error points to nothing here */
         return error;
     facts->services = facts->expansion = 0;
     for (size_t i = 0; i < reply->n_capabilities; i++) {
@@ -75,7 +72,6 @@ read_rpcs(const struct reader *reader, bool is_node, const struct method *method
     Csi__V1__ControllerGetCapabilitiesResponse *reply;
     struct error *error = ask(reader, is_node, method, &reply);
     if (error)
-        /* cppcheck-suppress returnDanglingLifetime ; an error points to nothing here */
         return error;
     *bits = 0;
     for (size_t i = 0; i < reply->n_capabilities; i++) {
@@ -138,7 +134,6 @@ read_node(const struct reader *reader)
     if (!error)
         take_node_info(reader->facts, info);
     if (!error || error->code != CODE_UNIMPLEMENTED)
-        /* cppcheck-suppress returnDanglingLifetime ; an error points to nothing here */
         return error;
     error_free(error);
     drop_node(reader->facts);

@@ -99,7 +99,7 @@ make_request(struct staging *staging, Oim__V0__MapVolumeRequest *out)
         .clusters = &options->clusters,
     };
     struct error *error = options->emulation->set_parameters(&emulated, arena, out);
-    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to it */
+    return error;
 }
 
 static uint64_t

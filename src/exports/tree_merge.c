@@ -282,7 +282,7 @@ open_directory(struct merge *merge, const char *path)
 static struct error *
 read_entry(struct merge *merge, const char *directory, const char *name)
 {
-    const struct tree_entry *old;
+    const struct tree_entry *old = NULL;
     struct error *error = pass(merge, &merge->key, true);
     if (!error)
         error = peek(merge, &merge->key, &old);

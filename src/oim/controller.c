@@ -112,7 +112,7 @@ map_ceph(struct oim_controller *controller, const Oim__V0__MapVolumeRequest *req
     if (!error)
         error = controller->ops->map_ceph(controller->accelerator, request->volume_id, &image,
                                           deadline_ns, out);
-    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the image */
+    return error;
 }
 
 static struct error *

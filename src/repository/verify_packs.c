@@ -169,7 +169,7 @@ take_names(const struct object_name *name, uint64_t size, void *context)
 static struct error *
 read_names(struct naming *naming)
 {
-    struct error *error;
+    struct error *error = NULL;
     unsigned tries = 0;
     do {
         naming->has_changed = false;

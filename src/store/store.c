@@ -202,7 +202,6 @@ store_watch_open(struct store *store, const char *prefix, uint64_t since, struct
     if (!error)
         error = store_revision(store, &revision);
     if (error)
-        /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the number */
         return error;
     if (since > revision)
         return error_new(CODE_OUT_OF_RANGE,

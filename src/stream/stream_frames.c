@@ -57,7 +57,6 @@ take(struct stream_frames *frames, const uint8_t *bytes, size_t size,
         return error;
     frames->has_ended = frame.type == STREAM_END;
     stream_sums_advance(&frames->position, bytes, size);
-    /* cppcheck-suppress returnDanglingLifetime */
     return sink->take(sink->context, &frame);
 }
 

@@ -258,5 +258,5 @@ export_base_forget(struct engine *engine, const char *handle)
         return;
     struct error *error AUTO(error_cleanup) = snapshot_get_any(engine, handle, &arena, &snapshot);
     if (!error)
-        error = bases_delete(engine, snapshot); /* or by bases_tidy */
+        error_free(bases_delete(engine, snapshot)); /* or by bases_tidy */
 }

@@ -57,7 +57,7 @@ find_mount(struct engine *engine, const volume_record *volume, struct arena *are
     *path = NULL;
     struct error *error = engine->use->list(engine, volume, arena, &uses);
     if (error)
-        return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+        return error;
     for (size_t i = 0; i < uses.count; i++) {
         const mount_record *use = uses.records[i];
         if (!may_write(use))

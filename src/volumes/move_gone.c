@@ -106,7 +106,7 @@ struct error *
 move_gone_look_at(struct move_gone *gone, struct engine *engine, const struct move_cluster *cluster,
                   struct row *row, struct arena *arena)
 {
-    bool is_clean;
+    bool is_clean = false;
     volume_record *volume = (volume_record *)row->record;
     int64_t now = clock_unix_ns();
     bool is_waiting = volume->move->begun_ns != 0;

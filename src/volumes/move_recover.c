@@ -349,7 +349,7 @@ take_over(struct engine *engine, const snapshot_record *snapshot, const struct o
     struct name_lock *from AUTO(name_lock_release) = NULL;
     struct name_lock *to AUTO(name_lock_release) = NULL;
     const char *handle = snapshot->volume->handle;
-    bool was_here;
+    bool was_here = false;
     struct error *error = name_lock_take(&engine->locks, "volume", snapshot->volume->name, &name);
     if (!error)
         error = check_absent(engine, snapshot->volume, arena, &was_here);

@@ -148,6 +148,7 @@ run(void *context, const struct progress *progress)
         error = write_incoming(work);
     if (error || work->record->state != VOLUME_STATE(INCOMING))
         return error;
+    /* INCOMING has it. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     work->last = work->record->move->snapshot;
     error = decide(work);
     if (!error)

@@ -125,7 +125,7 @@ volume_check_unused(struct engine *engine, const volume_record *volume, struct a
     if (!error && uses.count)
         error = error_new(CODE_FAILED_PRECONDITION,
                           "the volume is in use at %s: unpublish it first", uses.records[0]->path);
-    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the list */
+    return error;
 }
 
 struct error *

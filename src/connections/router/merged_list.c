@@ -107,7 +107,6 @@ ask_source(struct call *call, void *context)
     struct merged_list list = *source->list;
     list.call = call;
     list.left_out = source->left_out;
-    /* cppcheck-suppress returnDanglingLifetime ; an error does not point to the list */
     return list.ask(&list, source->connection, source->token, source->most, &source->page);
 }
 
@@ -256,7 +255,7 @@ list_source(struct listing *listing, struct source *source)
         struct list_page page = {.next_token = ""};
         size_t before = listing->out->count;
         struct error *error = find_page(listing, source, &at, &page);
-        if (error) /* cppcheck-suppress returnDanglingLifetime ; it does not point to the page */
+        if (error)
             return error;
         listing->refusal = call_charge_arena(listing->list->call);
         if (listing->refusal)

@@ -132,7 +132,7 @@ ask(struct call *call, void *context)
         skycap__v1__list_operations_response__init(page);
         struct error *error =
             driver->call(question->connection->driver, call, method, &request.base, &page->base);
-        if (error) /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+        if (error)
             return error;
     }
     return NULL;

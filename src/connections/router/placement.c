@@ -117,7 +117,7 @@ ask_room(struct call *call, void *context)
     struct error *error =
         driver->call(node->connection->driver, call, service_find_method(GET_CAPACITY),
                      &request.base, &reply.base);
-    if (error) /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+    if (error)
         return error;
     node->available = reply.available_capacity;
     node->lacks_it = driver->speaks_our_ids && text_map_find(&parameters, BACK_END) &&

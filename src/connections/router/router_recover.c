@@ -214,7 +214,7 @@ recover_at(struct call *call, const struct copy *best)
                                        &request.base, &reply.base);
     if (!error)
         places_set(router_of(call)->places, best->reply->handle, best->connection->place);
-    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer */
+    return error;
 }
 
 static void

@@ -92,9 +92,11 @@ publish(struct forward *f, const char *handle)
     struct connection *home = f->connection;
     struct connection *target = moved_find_node(f->set, home->spec->name, request->node_id);
     f->connection = moved_guess(f->router, f->set, handle, home);
-    if (!target || is_on(f->connection, request->node_id)) { /* unknown nodes are NOT_FOUND */
+    if (!target) /* an unknown node is NOT_FOUND */
+        return forward_run(f);
+    if (is_on(f->connection, request->node_id)) {
         struct error *error = forward_run(f);
-        if (!error || !target || !moved_is_likely(f->connection, home, error))
+        if (!error || !moved_is_likely(f->connection, home, error))
             return error;
         error_free(error);
     }

@@ -80,7 +80,7 @@ run_guard(struct call *call)
     struct error *error = guard->check(call, guard->context, &to_fallback);
     if (!error && to_fallback)
         set_target(call, NULL);
-    return error; /* cppcheck-suppress returnDanglingLifetime ; it holds no pointer to the answer */
+    return error;
 }
 
 /* Checks a well-formed request before its body is read; returns NULL if it is valid. */

@@ -127,6 +127,8 @@ make_room_for_awaited(struct server *server, struct listener *listener)
     for (struct conn *conn = server->conns; conn; conn = conn->next)
         if (conn->awaited_by == listener)
             oldest = conn;
+    if (!oldest)
+        return;
     stop_awaiting(oldest);
     server->metrics->refused_connections_total++;
     log_refusal(server, oldest, "too many connections that say nothing");
