@@ -195,7 +195,7 @@ open_repositories(struct process *process, const struct serve_settings *settings
     if (!error)
         error = storage_find_directory(settings->storage.directory, directory);
     if (!error)
-        error = repository_roster_open(directory, &process->repositories.roster);
+        error = repository_roster_open(directory, settings->node_id, &process->repositories.roster);
     process->repositories.allows_commands = settings->allows_drill_commands;
     return error_wrap(error, "--repositories");
 }

@@ -71,11 +71,11 @@ struct repository_options {
 /*
  * The roster of a process, for all repositories that it opens. With it, prune notices what the
  * process itself has left behind while a repository could not be reached, and what earlier
- * processes with the same directory have, also before a reboot. Without it, prune waits until the
- * process has ended, or for a day. `directory`: where a small file is kept; NULL: nowhere. Only one
- * process at a time uses the file; the others do without.
+ * processes of the node with the same directory have, also before a reboot. Without it, prune
+ * waits until the process has ended, or for a day. `directory`: where a small file is kept; NULL:
+ * nowhere. Only one process at a time uses the file; the others do without.
  */
-MUST_CHECK struct error *repository_roster_open(const char *directory,
+MUST_CHECK struct error *repository_roster_open(const char *directory, const char *node_id,
                                                 struct repository_roster **out);
 /* NULL is fine. */
 void repository_roster_close(struct repository_roster *roster);

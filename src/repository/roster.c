@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "repository/id_set.h"
 #include "repository/sealing.h"
@@ -61,13 +62,24 @@ make_mark(struct repository_roster *roster)
     return error;
 }
 
+/* A copy of the directory on another node is of another roster. */
+static void
+mix_node(struct repository_roster *roster, const char *node_id)
+{
+    uint64_t mixed;
+    memcpy(&mixed, roster->mark, sizeof mixed);
+    mixed ^= hash_text(node_id);
+    memcpy(roster->mark, &mixed, sizeof mixed);
+}
+
 struct error *
-repository_roster_open(const char *directory, struct repository_roster **out)
+repository_roster_open(const char *directory, const char *node_id, struct repository_roster **out)
 {
     struct repository_roster *roster = memory_zeroed(sizeof *roster);
     pthread_mutex_init(&roster->lock, NULL);
     roster->file = lock_file(directory);
     struct error *error = read_mark(roster) ? NULL : make_mark(roster);
+    mix_node(roster, node_id);
     if (error)
         repository_roster_close(roster);
     else

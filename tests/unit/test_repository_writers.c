@@ -97,7 +97,7 @@ static void
 make(struct ends *ends)
 {
     ends_make(ends, true);
-    CHECK(went_well(repository_roster_open(ends->directory, &ends->options.roster)));
+    CHECK(went_well(repository_roster_open(ends->directory, "node-1", &ends->options.roster)));
     ends_open(ends);
 }
 
@@ -157,13 +157,18 @@ test_writer_of_an_earlier_process(void)
     outage_end(&outage);
     close_repository(&ends);
     struct repository_roster *earlier = ends.options.roster;
-    CHECK(went_well(repository_roster_open(ends.directory, &ends.options.roster)));
+    CHECK(went_well(repository_roster_open(ends.directory, "node-1", &ends.options.roster)));
     ends_open(&ends);
     CHECK_NUMBER(prune(ends.repository).packs_waiting, 1); /* both processes run */
     close_repository(&ends);
     repository_roster_close(ends.options.roster);
     repository_roster_close(earlier);
-    CHECK(went_well(repository_roster_open(ends.directory, &ends.options.roster)));
+    CHECK(went_well(repository_roster_open(ends.directory, "node-2", &ends.options.roster)));
+    ends_open(&ends);
+    CHECK_NUMBER(prune(ends.repository).packs_waiting, 1); /* the directory of node-1 was copied */
+    close_repository(&ends);
+    repository_roster_close(ends.options.roster);
+    CHECK(went_well(repository_roster_open(ends.directory, "node-1", &ends.options.roster)));
     ends_open(&ends);
     CHECK_NUMBER(prune(ends.repository).packs_deleted, 1);
     CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 0);
