@@ -17,6 +17,39 @@ use() {
 names() { # names KIND: their names and states, sorted
     "$SKYCAP" "$1" list -o json | pick '" ".join(sorted(v["name"] for v in (it if isinstance(it, list) else it["'"$1"'s"])))'
 }
+# renew DIRECTORY: the operations of its store ended just now, not when the fixture was made: ended ones are kept for a day
+renew() {
+    /usr/bin/python3 - "$1/state.db" <<'END'
+import sqlite3, sys, time
+TIMES = (5, 6, 15)  # started_ns, updated_ns, advanced_ns of OperationRecord
+
+def take(value, at):
+    number = shift = 0
+    while True:
+        byte = value[at]
+        number, shift, at = number | (byte & 127) << shift, shift + 7, at + 1
+        if byte < 128:
+            return number, at
+
+def varint(number):
+    return (bytes([number & 127 | 128]) + varint(number >> 7)) if number > 127 else bytes([number])
+
+def renewed(value):
+    result, at = b"", 0
+    while at < len(value):
+        start = at
+        tag, at = take(value, at)
+        size, at = take(value, at)
+        at += size if tag & 7 == 2 else 0
+        result += varint(tag) + varint(time.time_ns()) if tag >> 3 in TIMES else value[start:at]
+    return result
+
+db = sqlite3.connect(sys.argv[1])
+for key, value in db.execute("SELECT key, value FROM entry WHERE key LIKE 'operation/%'").fetchall():
+    db.execute("UPDATE entry SET value = ? WHERE key = ?", (renewed(value), key))
+db.commit()
+END
+}
 content() { cat "$SOCKET.data/volume-trees/$(sqlite3 "$SOCKET.data/state.db" "SELECT value FROM entry WHERE key = 'volume-name/$1'")/tree/greeting"; }
 
 use fresh
@@ -26,6 +59,7 @@ for version in $(seq 1 "$newest"); do
     fixture=$fixtures/version-$version.sql
     [ -s "$fixture" ] || { fails "version $version" "no fixture: tests/data/stores/make"; continue; }
     "$fixtures/unpack" "$fixture" "$SKYCAP_TMP/v$version.sock.data"
+    renew "$SKYCAP_TMP/v$version.sock.data"
     use "v$version"
     check "version $version: volumes" "$(names volume)" "copy data disk restored"
     check "version $version: snapshots" "$(names snapshot)" monday
