@@ -62,11 +62,25 @@ def write_slot(path, slot, data):
         write_all(device.fileno(), data, slot * SLOT_BYTES)
 
 
+def mount_of(path):
+    """The id of its mount. A volume on `dir` is on the same device as the directory that it is mounted on."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return mount_id(directory)
+    finally:
+        os.close(directory)
+
+
+def mount_id(descriptor):
+    with open(f"/proc/self/fdinfo/{descriptor}") as facts:
+        return next(line for line in facts if line.startswith("mnt_id:"))
+
+
 def write_new_file(path, name, data):
     """Durably, with its name. The volume may be unmounted meanwhile: nothing is written beside it."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if os.fstat(directory).st_dev == os.stat(os.path.dirname(path)).st_dev:
+        if mount_id(directory) == mount_of(os.path.dirname(path)):
             raise OSError("it is not published")
         file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o666, dir_fd=directory)
         try:
