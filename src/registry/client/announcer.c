@@ -215,6 +215,17 @@ attempt(struct announcer *announcer, const char **how)
     return error;
 }
 
+/*
+ * A registration lives from the beginning of its attempt, which may have waited for the registry.
+ * So the next attempt is counted from there, too.
+ */
+static uint64_t
+rest_of(uint64_t pause_ms, uint64_t begun_ms)
+{
+    uint64_t shortest_ms = pause_ms / 10, spent_ms = clock_now_ms() - begun_ms;
+    return spent_ms + shortest_ms < pause_ms ? pause_ms - spent_ms : shortest_ms;
+}
+
 static void
 run(void *argument)
 {
@@ -224,14 +235,16 @@ run(void *argument)
     uint64_t trouble_pause_ms = FIRST_PAUSE_MS;
     do {
         const char *how;
+        uint64_t begun_ms = clock_now_ms();
         struct error *error AUTO(error_cleanup) = attempt(announcer, &how);
         if (error && error->code == CODE_CANCELLED && !error->from_peer)
             break;
         log_change(announcer, &state, error, how);
-        if (!error)
-            trouble_pause_ms = FIRST_PAUSE_MS;
         pause_ms = announcer->options.delay_ms;
-        if (error && trouble_pause_ms < pause_ms) {
+        if (!error) {
+            trouble_pause_ms = FIRST_PAUSE_MS;
+            pause_ms = rest_of(pause_ms, begun_ms);
+        } else if (trouble_pause_ms < pause_ms) {
             pause_ms = trouble_pause_ms;
             trouble_pause_ms *= 2;
         }
