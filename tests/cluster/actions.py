@@ -167,7 +167,7 @@ class Actions:
     def move(self, thing, node, target):
         """True: it is on the target."""
         before, thing.node = thing.node, None
-        thing.may_move = True
+        thing.may_move = thing.has_moved = True
         request = {"volumeId": thing.id, "nodeId": target}
         answer = self.lab.clients[node].call("skycap.v1.Moves/Move", request, MOVE_SECONDS)
         what = f"move {thing.name} from {before} to {target}"
@@ -290,8 +290,8 @@ class Actions:
     def look(self, node, is_snapshot, page):
         """No id twice, and none whose deletion was answered before."""
         deleted = self.model.ids_deleted()
-        if not self.journal.is_calm:  # a node with a copy may not have heard of it
-            deleted = {one: name for one, name in deleted.items() if one not in self.model.spread}
+        if not self.journal.is_calm:  # a node with a copy, or that had it before a move, may not have heard of it
+            deleted = {one: name for one, name in deleted.items() if one not in self.model.elsewhere}
         ids = self.list_ids(node, is_snapshot, page, is_of_node_that_answers)
         for one in ids or []:
             if one in deleted:

@@ -40,6 +40,7 @@ class Thing:
         self.follows = False
         self.may_move = False  # a move was begun and not answered: its data may be sent still
         self.is_spread = False  # other nodes may have copies
+        self.has_moved = False  # other nodes may have rows of it
         self.copies = set()  # of a snapshot: nodes that must have it, or a copy
 
     @property
@@ -80,7 +81,7 @@ class Model:
         self.lock = threading.Lock()
         self.things = []
         self.deleted = {}  # id -> name: deletes that were answered
-        self.spread = set()  # those of them of which other nodes had copies
+        self.elsewhere = set()  # those of them of which other nodes had copies or rows
         self.counter = 0
 
     def new_name(self, prefix):
@@ -113,8 +114,8 @@ class Model:
         with self.lock:
             if thing.id:
                 self.deleted[thing.id] = thing.name
-                if thing.is_spread:
-                    self.spread.add(thing.id)
+                if thing.is_spread or thing.has_moved or thing.follows:
+                    self.elsewhere.add(thing.id)
             thing.state = GONE
             self.things.remove(thing)
 
