@@ -117,21 +117,28 @@ close_repository(struct ends *ends)
 
 /* ---- outages ---- */
 
+/* Leaves the object of a writer that could not reach the repository, and a pack for prune. */
+static void
+leave_writer(struct ends *ends)
+{
+    struct repository_writer *writer = NULL;
+    char name[REPOSITORY_NAME_BYTES];
+    struct outage outage = {.objects = ends->repository->objects};
+    CHECK(went_well(put_snapshot(ends->repository, 0, 1, 100, name)));
+    CHECK(went_well(repository_snapshot_remove(ends->repository, name)));
+    CHECK(went_well(repository_writer_open(ends->repository, &writer)));
+    outage_begin(&outage);
+    repository_writer_close(writer);
+    outage_end(&outage);
+}
+
 /* The process goes on, and prune frees what the writer may have used. */
 static void
 test_writer_that_ended_in_an_outage(void)
 {
     struct ends ends;
-    struct repository_writer *writer = NULL;
-    char name[REPOSITORY_NAME_BYTES];
     make(&ends);
-    struct outage outage = {.objects = ends.repository->objects};
-    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
-    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
-    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
-    outage_begin(&outage);
-    repository_writer_close(writer);
-    outage_end(&outage);
+    leave_writer(&ends);
     CHECK_NUMBER(count(ends.repository, OBJECT_WRITER), 1);
     struct repository_prune result = prune(ends.repository);
     CHECK_NUMBER(result.packs_waiting, 0);
@@ -145,16 +152,8 @@ static void
 test_writer_of_an_earlier_process(void)
 {
     struct ends ends;
-    struct repository_writer *writer = NULL;
-    char name[REPOSITORY_NAME_BYTES];
     make(&ends);
-    struct outage outage = {.objects = ends.repository->objects};
-    CHECK(went_well(put_snapshot(ends.repository, 0, 1, 100, name)));
-    CHECK(went_well(repository_snapshot_remove(ends.repository, name)));
-    CHECK(went_well(repository_writer_open(ends.repository, &writer)));
-    outage_begin(&outage);
-    repository_writer_close(writer);
-    outage_end(&outage);
+    leave_writer(&ends);
     close_repository(&ends);
     struct repository_roster *earlier = ends.options.roster;
     CHECK(went_well(repository_roster_open(ends.directory, "node-1", &ends.options.roster)));
